@@ -173,8 +173,8 @@ def _errors(e: Floats) -> list[float]:
 
 COAT = (
     "On Coat: errors of `snips` for the MAE and MSE of four learners, fitted on three quarters of the log and scored "
-    "on the last, each quarter in turn; the truth is their error at uniformly drawn cells that the log does not have. "
-    "Root mean squares over learners, and the mean rating that the weighted log has."
+    "on the last, each quarter in turn; the truth is their error at uniformly drawn cells that are not in the log. "
+    "Root mean squares over learners, and the mean rating of the weighted log."
 )
 
 

@@ -92,7 +92,7 @@ def _equal(ranks: dict[str, Any], seed: int) -> dict[str, Any]:
 
 def tables(logs: int, each: Callable[..., Any] = map) -> Iterator[str]:
     """All tables as Markdown; `each` maps a function over the seeds."""
-    yield f"{logs} logs a line. RMSE and bias are in percent of the truth; coverage is of nominal 95 %."
+    yield f"{logs} logs per line. RMSE and bias are percentages of the truth; coverage is that of 95 % intervals."
     for fitted in (False, True):
         how = "fitted on the log" if fitted else "known"
         yield f"**Values, θ {how}** (10,000 requests, 2,000 users, 6 items, K = 3)"

@@ -188,7 +188,7 @@ CASES = (
     Case(name="naive bayes", what="equal models, shares from 600 ratings", run=shares_from_a_sample, limit=FALSE_ALARM),
     Case(name="exclude", what="Γ* under exclude", run=gamma_with_exclude),
     Case(name="positives", what="clicks with fitted propensities", run=positives_only),
-    Case(name="blind", what="propensities that are blind to the rating", run=blind_propensities),
+    Case(name="blind", what="propensities that ignore the rating", run=blind_propensities),
 )
 RUNS = {case.name: case.run for case in CASES}
 
@@ -221,7 +221,7 @@ def measure(asked: Asked) -> Part:
         short += [case.name] if found["right"] < case.least * n else []
     goals = (
         Goal(text="confident and wrong in at most the share allowed", found=missed(over), met=not over),
-        Goal(text="right where a veto was wrong: at least half", found=missed(short), met=not short),
+        Goal(text="right in at least half of the logs where a veto was wrong", found=missed(short), met=not short),
     )
     table = Table(header=("case", "logs", *ANSWERS, "wrong, at most"), rows=tuple(rows))
     return Part(title="Where audits were once confident and wrong", words=WORDS, tables=(table,), goals=goals)

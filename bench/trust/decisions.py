@@ -218,8 +218,8 @@ WORDS = f"""MovieLens logs are completed by factorisation plus noise, so that ev
 drawn ratings are used unchanged. From each world a log is drawn that is biased in one of eight ways. Each audit
 compares two models whose true difference is at least {CLEAR:g} standard errors, from the closer half of such pairs.
 The propensities are those in the first column. NaiveBayes and Balanced (of Logistic) have {SAMPLE} ratings drawn at
-random. "Per star" is how many times likelier each extra star makes a rating to be seen, within items. Logistic,
-LowRank and Popularity ignore the rating: they give a verdict only if the order would hold with up to {STEP} per star,
-and for rankings with p off by up to {GAMMA:g} times. With LowRank and Balanced, a model must lead by more than its
-list was shown more. A conditional answer is false if it says that the worse model is ahead up to a ρ that is at least
-the world's own."""
+random. "Per star" is the factor by which each extra star raises the chance that a rating is seen, within items.
+Logistic, LowRank and Popularity ignore the rating: they give a verdict only if the order would hold with up to {STEP}
+per star, and for rankings with p off by up to {GAMMA:g} times. With LowRank and Balanced, a model must lead by more
+than the extra exposure of its list can explain. A conditional answer is false if it names the worse model and claims
+to hold up to the world's own ρ or beyond."""

@@ -42,7 +42,7 @@ def table(given: Table) -> str:
 
 
 INTRODUCTION = (
-    "An audit gives one of three answers: a verdict, a finding under an assumption that it names, or that the log "
-    "cannot tell. This page measures, on data with known truth, how often a verdict is wrong, how often an interval "
-    "covers the truth, and how often there is no verdict. If a goal is missed, the page says so."
+    "An audit gives one of three answers: a verdict, a finding under a stated assumption, or that the log cannot tell. "
+    "This page measures, on data with known truth, how often a verdict is wrong, how often an interval covers the "
+    "truth, and how often there is no verdict. If a goal is missed, the page says so."
 )

@@ -85,6 +85,6 @@ KINDS = (
 )
 
 WORDS = f"""Nobody knows the truth of these logs. The table shows the cost of caution. Six models make fifteen pairs,
-and {HELD_OUT:.0%} of the rows are held out at random. "Significant" pairs differ under Holm's (1979) correction, which
-was once enough for a verdict. The next columns show how many of them the rules leave. Clicks are ratings of {LIKED}
-and more without their stars."""
+and {HELD_OUT:.0%} of the rows are held out at random. "Significant" pairs differ under Holm's (1979) correction. The
+next columns show how many of these pairs also meet the other rules of a verdict, fully or under an assumption. Clicks
+are ratings of {LIKED} and more without their stars."""

@@ -38,9 +38,9 @@ with_spark = os.environ.get("OPENLOOP_TUTORIAL") == "full"  # Spark takes a whil
 # %% [markdown]
 # ## The data
 #
-# We make a log whose truth we know: 1,000 users, 400 films, and about 20,000 ratings
-# that people chose to give. It is small, but nothing below depends on its size. Of two
-# models `challenger` errs less.
+# We simulate a log, so we know the truth: 1,000 users, 400 films, and about 20,000
+# ratings that people chose to give. It is small, but nothing below depends on its size.
+# There are two models, and `challenger` has the smaller errors.
 
 # %%
 users, films = 1000, 400
@@ -90,7 +90,7 @@ assert in_memory.verdict.winner == "challenger"
 # %% [markdown]
 # > challenger beats current on mae, per cell.
 #
-# The truth agrees, and both intervals hold it:
+# The truth agrees, and both intervals contain it:
 
 # %%
 for name, predicted in models.items():
@@ -121,10 +121,10 @@ seen.with_column(frame).sink_parquet("with-p.parquet")
 print(pl.read_parquet("with-p.parquet", n_rows=3))
 
 # %% [markdown]
-# Second, a frame needs two facts that arrays had with them. `population=` is the number
-# of all users and items, rated or not. `assumes=` is the model that made the column of
-# p. Without it openloop takes the column as logged by your system, and does not ask
-# what follows if people rate what they like.
+# Second, a frame needs two facts that a log in memory stores itself. `population=` is
+# the number of all users and items, rated or not. `assumes=` is the model that made the
+# column of p. Without it openloop takes the column as logged by your system, and does
+# not check what happens if people rate what they like.
 
 # %%
 asked = {**named, "rating": "rating", "metrics": ["mae"], "assumes": seen}
@@ -234,8 +234,7 @@ else:
 # rows on Spark, or from a Parquet file that is larger than memory.
 # [cluster_audit.py](../cluster_audit.py) is a script for the whole way from a log in
 # Parquet to a report: it splits the log, fits propensities, trains two models, ranks
-# all items, and audits. How many machines this takes is arithmetic, which a command
-# does for you:
+# all items, and audits. A command computes how many machines this takes:
 #
 # ```console
 # $ openloop doctor --plan rows=1e9 users=1e8 items=1e6 factors=64 cores=160

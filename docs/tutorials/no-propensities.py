@@ -13,9 +13,9 @@
 # %% [markdown]
 # # Nobody logged propensities: can I still decide?
 #
-# You have ratings that people chose to give, and three models. Correcting for the
-# choice takes the probability with which each rating came into the log, its
-# *propensity*. Nobody logged it. Hardly anyone does.
+# You have ratings that people chose to give, and three models. To correct for the
+# choice, you need the probability that each rating came into the log, its *propensity*.
+# Nobody logged it. Hardly anyone does.
 #
 # You can estimate it. But a model that sees only who rates much and what is rated often
 # misses the main thing: people rate what they like. So is an answer worth anything?
@@ -83,12 +83,13 @@ print(log)
 print(f"mean rating: log {log.rating.mean():.2f}, all cells {ratings.mean():.2f}")
 
 # %% [markdown]
-# The log is almost a star too kind. In real life you would not know the second number.
+# The log's mean is almost a star too high. In practice you would not know the second
+# number.
 #
 # ## Estimate propensities, and ask
 #
-# `Logistic` estimates who rates much and which films are rated often. It does not look
-# at the ratings. The tables of predictions are models as they are.
+# `Logistic` estimates who rates much and which films are rated often. It ignores the
+# ratings. Tables of predictions are passed as models, without conversion.
 
 # %%
 seen = ol.propensity.Logistic().fit(log)
@@ -105,8 +106,8 @@ assert found.verdict.level == "conditional"
 # > reverses near 1.28 times.
 #
 # openloop calls this number ρ (rho). With ρ = 1 the propensities are right. With ρ = 2
-# each star more makes a rating twice as likely to be in the log as they say. The chart
-# has the difference between the two models for ρ from 1 to 3:
+# each extra star makes a rating twice as likely to be in the log, beyond what they say.
+# The chart shows the difference between the two models for ρ from 1 to 3:
 
 # %%
 of_both = [c for c in found.curves if {c.a, c.b} == {"current", "challenger"}]
@@ -126,8 +127,8 @@ ol.figures.sensitivity_chart([c for c in of_both if c.against == "rho"])
 # If propensities ignore the rating, a verdict needs an order that holds up to ρ = 1.5.
 # This one does not.
 #
-# In our world we know ρ. It is beyond the point where the order turns, and `challenger`
-# is better indeed:
+# In our world we know ρ. It is beyond the point where the order reverses, and
+# `challenger` is indeed better:
 
 # %%
 print(f"ρ in this world: {1 / 0.55:.2f}")
@@ -155,8 +156,8 @@ for pair in found.verdict.pairs:
     print(f"{pair.a} and {pair.b}: {pair.level}, better is {pair.better}")
 
 # %% [markdown]
-# Nothing about `old` is in doubt. Both others beat it at every ρ that the audit tries:
-# the order does not turn.
+# There is no doubt about `old`. Both others beat it at every ρ that the audit tries: the
+# order does not reverse.
 
 # %%
 retire = ol.audit(
@@ -167,23 +168,22 @@ retire = ol.audit(
 )
 print(retire.verdict)
 contrast = retire.contrast("challenger", "old")
-print(f"the order turns at ρ = {contrast.rho}")
+print(f"the order reverses at ρ = {contrast.rho}")
 assert retire.verdict.winner == "challenger"
 assert contrast.rho == np.inf
 
 # %% [markdown]
 # > challenger beats old on mae, per cell.
 #
-# So the answer to the title is: yes, where the difference is so large that what people
-# like to rate cannot explain it. No, where it is not. And openloop says which case you
-# have.
+# So the answer to the title is yes if the difference is too large to be explained by
+# what people like to rate, and no otherwise. openloop says which case you have.
 #
 # ## What may help
 #
 # **Covariates.** If you know who the users are and what the films are about, a model
 # with covariates explains a part of the choice: `ol.propensity.Logistic().fit(log,
-# user_features=…, item_features=…)`. The audit then asks about ρ for the part that
-# they leave unexplained.
+# user_features=…, item_features=…)`. ρ is then about the part that they leave
+# unexplained.
 #
 # **A few random ratings.** The last line of the answer names the cheapest remedy: 200
 # ratings of pairs that were drawn at random. With them `challenger` wins. [Two hundred
@@ -196,8 +196,8 @@ assert contrast.rho == np.inf
 #
 # **The propensity model is no good.** Then there is no verdict, however clear the
 # difference looks. Here is another log of the same films in which the chance depends on
-# the rating alone. A model of activity and popularity finds nothing that would predict
-# new rows:
+# the rating alone. A model of activity and popularity finds nothing that predicts new
+# rows:
 
 # %%
 by_rating = np.minimum(
@@ -224,7 +224,7 @@ assert lost.verdict.level == "none"
 #
 # ## The same from the command line
 #
-# Where no propensities are named, and the log has no column of them, the command fits
+# If no propensities are named and the log has no column of them, the command fits
 # `logistic`, and says so.
 #
 # ```console

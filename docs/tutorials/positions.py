@@ -36,8 +36,8 @@ _ = alt.renderers.enable("svg")  # charts as pictures, which need no network
 #
 # We make the log ourselves, because then we know the truth. An app has 8 offers and
 # shows each user 4 of them in a list. The running ranker orders them. In three of ten
-# requests the list is drawn at random instead. That share costs some clicks, and is
-# what makes this log so informative.
+# requests the list is drawn at random instead. That share costs some clicks, but makes
+# this log far more informative.
 
 # %%
 app = ol.simulate.click_world(
@@ -120,9 +120,9 @@ for name, rows in rankers.items():
     print(f"{name:8} mean of 1/rank of clicked offers {(1 / found_at).mean():.2f}")
 
 # %% [markdown]
-# `current` looks far better. It would do so against nearly any rival: what it puts at
-# the top is looked at, so it is clicked, so `current` has put the clicked offers at the
-# top.
+# `current` looks far better. It would look better than nearly any rival: people see and
+# click what it puts at the top, and then the clicked offers are the ones that it put at
+# the top.
 #
 # ## How often is each position looked at?
 #
@@ -139,8 +139,8 @@ for k in range(4):
 assert np.all((low <= app.theta) & (app.theta <= high))
 
 # %% [markdown]
-# Each interval holds the truth. The click rates of the ordered lists fall faster, since
-# the running ranker puts worse offers further down:
+# Each interval contains the truth. The click rates of the ordered lists fall faster,
+# because the running ranker puts worse offers further down:
 
 # %%
 ordered = (
@@ -212,8 +212,8 @@ assert widths["snpbm"] < widths["sniips"]
 # - ranks do not react to earlier clicks of the same user (this needs `time=`);
 # - better and worse items have the same θ.
 #
-# None of them speaks against the estimate here. If one does, the audit takes an
-# estimator that does not need the assumption, or gives no verdict.
+# None of them rejects its assumption here. If one does, the audit uses an estimator that
+# does not need the assumption, or gives no verdict.
 #
 # ## What could go wrong
 #
@@ -250,8 +250,8 @@ assert stopped.verdict.level == "none"
 # > rewards depend on the items above, as in a cascade
 #
 # **The probabilities were not logged.** Without them the audit knows where each offer
-# was, and not where else it could have been. Then it reaches only a part of what `new`
-# would show, and refuses to guess the rest:
+# was, but not where else it could have been. The log then covers only a part of what
+# `new` would show, and the audit refuses to guess the rest:
 
 # %%
 bare = ol.read("impressions.parquet", position="position", shuffled="shuffled")
@@ -264,7 +264,7 @@ else:
 
 # %% [markdown]
 # The message begins with what helps most: log the probability of each offer at its
-# position, from now on. Then it lists the other estimators and the columns they miss.
+# position, from now on. Then it lists the other estimators and the columns they need.
 #
 # **Only clicks were logged.** Many systems store the clicked rows alone. Then lists
 # have gaps, and there is no verdict:
@@ -282,8 +282,8 @@ assert not gaps.whole
 assert partly.verdict.level == "none"
 
 # %% [markdown]
-# If whole requests without a click are missing, nothing in the log shows it. It then
-# looks like one whose users click more. So log what was not clicked, too.
+# If whole requests without a click are missing, nothing in the log shows it: its users
+# only seem to click more. So log what was not clicked, too.
 #
 # ## The same from the command line
 #

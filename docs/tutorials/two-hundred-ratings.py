@@ -34,10 +34,10 @@ _ = alt.renderers.enable("svg")  # charts as pictures, which need no network
 # %% [markdown]
 # ## The data
 #
-# They are those of [Nobody logged propensities](no-propensities.py): 500 users, 300
-# films, and a log of what people chose to rate. With each star less a film is little
-# more than half as likely to be rated. `current` is good at films that its users like.
-# `challenger` is equally good at everything.
+# The data are those of [Nobody logged propensities](no-propensities.py): 500 users, 300
+# films, and a log of what people chose to rate. Each star less makes a film only a
+# little more than half as likely to be rated. `current` is good at films that its users
+# like. `challenger` is equally good at everything.
 
 # %%
 users, films = 500, 300
@@ -86,8 +86,8 @@ assert before.verdict.leader == "current"
 # 1. Draw pairs of user and item from the whole grid, each as likely as any other. Let a
 #    program draw. Nobody chooses.
 # 2. Ask the user of each pair to rate the item, in the app or by mail: "You have not
-#    rated this film. How many stars?" If she does not know it, she must get to know it.
-#    Skipping such pairs would make a choice again.
+#    rated this film. How many stars?" If she does not know it, she must watch it first.
+#    Skipping such pairs would be a choice again.
 # 3. Keep the answers in a file of their own. Never mix them with the log.
 #
 # Here the users answer from the world's true ratings.
@@ -106,14 +106,13 @@ assert abs(sample.rating.mean() - ratings.mean()) < 0.2
 
 # %% [markdown]
 # `uniform=True` marks the sample, and openloop will not score it by mistake. 200
-# ratings are mostly too few to compare models on them alone. But they say which share
-# of all films would get one star, two stars, and so on. That is what the log cannot
-# know.
+# ratings are usually too few to compare models on them alone. But they say what share
+# of all ratings would be one star, two stars, and so on. The log cannot say that.
 #
 # ## Balance the weights
 #
-# `Balanced` takes the weights of `Logistic` and changes them as little as it must until
-# the weighted log has the sample's shares:
+# `Balanced` takes the weights of `Logistic` and changes them as little as possible until
+# the weighted log has the sample's shares of ratings:
 
 # %%
 balanced = ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=sample)
@@ -152,13 +151,13 @@ assert truth.ranking("mae", "naive")[0] == "challenger"
 #
 # - **The sample is uniform.** Every cell had the same chance to be drawn, and the
 #   answers are honest. More on this below.
-# - **Within a rating, the model is right.** Balanced weights know how much likelier a
-#   five is to be rated than a two. They do not know whether a user rates bad films by
-#   her favourite director more readily than other bad films, unless `Logistic` got
-#   covariates that say so.
+# - **Within a rating, the model is right.** Balanced weights correct for a five being
+#   likelier to be rated than a two. They do not correct for a user who rates bad films by
+#   her favourite director more readily than other bad films, unless `Logistic` has
+#   covariates that show it.
 #
-# The intervals include the chance of the sample: with another 200 cells the weights
-# would be a little different.
+# The intervals allow for the sample's own chance error: another 200 cells would give
+# slightly different weights.
 #
 # ## How many are enough?
 #
@@ -205,9 +204,9 @@ alt.layer(points, line).properties(width=420, height=240)
 
 # %% [markdown]
 # The typical error (the root of the mean square) falls with the size of the sample,
-# until the log itself is what limits it. Here that is so from about 100 ratings on, and
-# all samples of 200 are sure of the difference. A smaller difference needs more. If the
-# answer is still "cannot tell", draw more cells and add them to the file.
+# until the log itself is the limit, here from about 100 ratings on. All samples of 200
+# decide. A smaller difference needs more ratings. If the answer is still "cannot tell",
+# draw more cells and add them to the file.
 
 # %%
 errors = dict(zip(summary["size"], summary["error"], strict=True))
@@ -235,9 +234,9 @@ assert wrong.verdict.winner == "current"  # which is false
 # > current beats challenger on mae, per cell.
 #
 # That is a verdict, and it is false. openloop takes your word that the sample is
-# uniform. So draw the pairs by a program, and chase the answers. If only satisfied
-# users answer, you have volunteers again. Report how many of the drawn pairs were
-# answered.
+# uniform. So let a program draw the pairs, and remind the users who do not answer. If
+# only satisfied users answer, you have volunteers again. Report how many of the drawn
+# pairs were answered.
 #
 # **The sample is scored.** Its ratings set the weights, so they must not judge the
 # models as well. openloop refuses:

@@ -20,7 +20,7 @@
 # People click on what they are shown, and some books are shown far more than others. A
 # model that recommends what is shown anyway looks good.
 #
-# This tutorial has a case in which the log can decide all the same, a case in which it
+# This tutorial shows a case in which the log can still decide, a case in which it
 # cannot, and what settles the second one. It takes ten minutes to read and a few
 # seconds to run.
 
@@ -118,7 +118,7 @@ popular = ol.learners.Popularity().fit(train)
 #
 # ## Ask
 #
-# `exclude=train` takes the books that a user has clicked already out of her ranking.
+# `exclude=train` removes the books that a user has already clicked from her ranking.
 # For a log of clicks the audit chooses recall@10: of the books that a user clicked
 # after the split, how many are among the model's first ten?
 
@@ -141,10 +141,10 @@ ol.figures.leaderboard_chart(found.result, "recall@10")
 # %% [markdown]
 # ## What the verdict rests on
 #
-# The log knows what was clicked, and not what was shown. So popular books may be liked
-# more, or shown more. openloop calls κ (kappa) the share of popularity that is
-# exposure. With κ = 0 every click counts once. With κ = 1 clicks on a book that has ten
-# times the clicks count a tenth.
+# The log says what was clicked, but not what was shown. So popular books may be liked
+# more, or shown more. κ (kappa) is the share of popularity that is exposure. With κ = 0
+# every click counts once. With κ = 1 a click on a book with ten times as many clicks
+# counts a tenth.
 #
 # Nobody knows κ. So the audit tries all values from 0 to 1, and gives a verdict only if
 # the order is the same for all of them. Here it is: the whole band is on one side of
@@ -185,9 +185,9 @@ for name, recall in truth({"popular": popular, "svd": svd}).items():
 assert truth({"svd": svd})["svd"] > 2 * truth({"popular": popular})["popular"]
 
 # %% [markdown]
-# The order is right. The level is not: the log shows nearly twice the recall that `svd`
-# has, because later clicks favour prominent books as much as earlier ones did. A log of
-# clicks may tell the order of models, but never the level.
+# The order is right. The level is not: the log shows nearly twice the true recall of
+# `svd`, because later clicks favour prominent books as much as earlier ones did. A log
+# of clicks may show the order of models, but never the level.
 #
 # ## A question that this log cannot answer
 #
@@ -234,8 +234,8 @@ assert second.result.ranking("recall@10", "naive") == ["svd", "discounted"]
 # %% [markdown]
 # ## What settles it
 #
-# The last line of the answer says what may help: to log what was shown, or to show some
-# books at random. The audit has computed how many it takes:
+# The last line of the answer says what may help: log what was shown, or show some books
+# at random. The audit has computed how many:
 
 # %%
 print(*second.settling)
@@ -312,9 +312,9 @@ discounted.to_vectors("discounted.npz")
 # svd beats popular on recall@10, per user.
 # ```
 #
-# The exit code is 0 where there is a verdict, and 3 where the answer is conditional or
-# the log cannot tell. So a script can use it. `which.html` has the charts, and opens
-# without a network.
+# The exit code is 0 for a verdict, and 3 if the answer is conditional or the log cannot
+# tell. So a script can use it. `which.html` has the charts, and opens without a
+# network.
 #
 # ```console
 # $ openloop audit events.parquet svd=svd.npz discounted=discounted.npz \
@@ -326,7 +326,7 @@ discounted.to_vectors("discounted.npz")
 # ## Read on
 #
 # - [My log has clicks](../clicks.md): repeats, new users and items, and what κ does not
-#   see.
+#   cover.
 # - [Auditing](../auditing.md): the three answers, and every rule behind a verdict.
 # - [My log has positions](positions.py): when you know what was shown, and where.
 # - [Models from elsewhere](../models.md): how to wrap the models of other libraries.

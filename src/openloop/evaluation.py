@@ -148,8 +148,8 @@ def evaluate(
         log: The observed feedback or impressions.
         propensities: Propensities, a fitted propensity model (which also gives the grid of p), a U × I array, a frame's
             column, or None: the log's own. For impressions a fitted Examination, θ as an array, or None.
-        metrics: Names or Metric objects. By default mae and mse; where a model is a list, those of these, recall@10 and
-            dcg@10 that all models can serve, cut where the shortest list ends.
+        metrics: Names or Metric objects. By default mae and mse; if a model is a list, those of mae, mse, recall@10 and
+            dcg@10 that all models support, cut at the length of the shortest list.
         estimators: Names or your own estimators; by default naive, ips, snips and stratified.
         exclude: Feedback whose items leave the ranking, such as train.
         threshold: The rating from which an item is relevant; by default 4, or 1 where ratings are 0 and 1.
@@ -174,7 +174,7 @@ def evaluate(
         refit_on: The log that the propensity model was fitted on, if this one is a part of it.
         replicates: The number of draws for `refit`.
         rng: A seed or a Generator for `refit`.
-        running: The model that runs now, which "overlap@k" compares lists with.
+        running: The model in production; "overlap@k" compares lists with its lists.
         item_features: Covariates, or an array with a row for each item, for "similarity@k".
         device: "cuda" counts ranks on a GPU. Models whose `scores` are tensors on a GPU are counted there anyway.
         candidates: For impressions, "all" items, or "shown": what a ranker would earn by reordering what was shown.

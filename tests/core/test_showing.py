@@ -60,7 +60,7 @@ def test_many_flags_are_folded_and_few_are_not():
         for k, e in result.estimates.items()
     }
     assert "<details open>" in html_of(replace(result, estimates=few))
-    assert "<details><summary>! 6 to mind" in html_of(replace(result, estimates=many))
+    assert "<details><summary>! 6 flags" in html_of(replace(result, estimates=many))
 
 
 def test_text_and_documents_have_a_line_per_estimate():

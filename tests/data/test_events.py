@@ -49,7 +49,7 @@ def test_unknown_and_left_out_rows_do_not_count():
     assert log.counting.tolist() == [True, False, False, True]
     part = log.merged("error")
     assert (part.row.tolist(), part.dropped) == ([0, 3], 1)
-    with pytest.raises(EmptyError, match=facts("none of its 4 rows", "1 have unknown ids", "1 are no positives")):
+    with pytest.raises(EmptyError, match=facts("none of its 4 rows", "1 have unknown ids", "1 are not positives")):
         log.merged("error", np.array([False, True, True, False]))
 
 

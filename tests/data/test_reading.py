@@ -523,7 +523,7 @@ def test_rows_below_positive_are_left_out_and_counted():
     assert any("2 of 5 rows" in note and "31" in note for note in log.notes)
     few = read(EVENTS, rating="minutes", positive=60)
     assert (len(few), few.n_users, few.n_items) == (1, 2, 2)  # what is left out is still of the population
-    with pytest.raises(EmptyError, match=facts("none of its 5 rows", "5 are no positives", "positive=")):
+    with pytest.raises(EmptyError, match=facts("none of its 5 rows", "5 are not positives", "positive=")):
         read(EVENTS, rating="minutes", positive=100)
     with pytest.raises(ColumnError, match=facts("positive=30", "rating=")):
         read(EVENTS.rename({"minutes": "length"}), positive=30)

@@ -35,7 +35,7 @@ def test_report_writes_it(tmp_path):
     report(changes(), tmp_path / "diff.html", title="Week 3 <4>")
     text = (tmp_path / "diff.html").read_text(encoding="utf-8")
     assert "<title>Week 3 &lt;4&gt;</title>" in text
-    assert "is no test" in text
+    assert "are not tests" in text
     assert "now neither is ahead" in text
 
 
@@ -43,7 +43,7 @@ def test_nothing_in_common_leaves_words():
     text = change_page(changes(shared=(), orders=(), values=(), support=(), settings=()))
     check_safe(text)
     assert "no order to compare" in text
-    assert "No setting that a file keeps differs" in text
+    assert "settings in the two files are the same" in text
 
 
 def test_differences_have_an_interval_where_there_is_one():

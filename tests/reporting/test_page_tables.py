@@ -42,7 +42,7 @@ def test_the_leaderboard_is_in_the_order_that_it_declares(result):
         assert order == direction
         assert values == sorted(values, reverse=order == "descending")
         assert values == [result[model, metric, "snips"].value for model in result.ranking(metric, "snips")]
-        assert "chance to be best" not in table.columns
+        assert "probability of being best" not in table.columns
 
 
 def test_wins_are_counted_after_holm(audit, result):

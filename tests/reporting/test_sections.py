@@ -84,5 +84,5 @@ def test_paradoxes_are_named_and_their_absence_too(subject):
 
 def test_without_strata_the_section_says_so(audit, bare):
     (section,) = sections.strata(Subject.of(replace(audit, strata=())))
-    assert any("No strata" in getattr(b, "text", "") for b in section.blocks)
+    assert any("Without strata" in getattr(b, "text", "") for b in section.blocks)
     assert list(sections.strata(bare)) == []

@@ -56,9 +56,9 @@ def test_each_tilt_has_its_heading_and_its_turn_in_words(audit):
     (section,) = tilts.sensitivity(Subject.of(replace(audit, curves=curves)))
     assert len([b for b in section.blocks if isinstance(b, Heading)]) == 2
     alts = [b.alt for b in section.blocks if isinstance(b, FigureBlock)]
-    assert re.search(facts("turns", "ρ* = 2.25×", "1.2×"), alts[0])
-    assert re.search(facts("turns", "κ* = 75 %", "30 %"), alts[1])
-    assert re.search(facts("does not turn"), alts[2])
+    assert re.search(facts("reverses", "ρ* = 2.25×", "1.2×"), alts[0])
+    assert re.search(facts("reverses", "κ* = 75 %", "30 %"), alts[1])
+    assert re.search(facts("does not reverse"), alts[2])
 
 
 def test_weights_without_a_scale_are_said_to_be_off_themselves(audit):

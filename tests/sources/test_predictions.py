@@ -103,7 +103,9 @@ def test_a_list_tells_of_gaps_and_of_users_without_one():
     assert read(GRID.drop("rank")).remarks("m", LOG) == ""
     shown = [int(u) for u in np.unique(LOG.user)]
     gone = read(top.filter(~pl.col("user").is_in(shown[:2])))
-    assert gone.remarks("m", LOG) == "model 'm': 2 users with scored rows have no list, so their items rank below it"
+    assert (
+        gone.remarks("m", LOG) == "model 'm': 2 users with scored rows have no list, so their items count as unlisted"
+    )
     gaps = read(top.filter((pl.col("user") != 1) | (pl.col("rank") != 1)))
     assert gaps.remarks("m", LOG) == "model 'm': the lists of 1 users have gaps in their ranks"
     short = read(top.filter((pl.col("user") != 1) | (pl.col("rank") != 4)))

@@ -143,7 +143,7 @@ def audit(
         refit_on: The log that the propensity model was fitted on, if this one is a part of it.
         replicates: The number of draws for `refit`.
         rng: A seed or a Generator.
-        running: The model that runs now, which lists are compared with.
+        running: The model in production. Lists are compared with its lists, and clicks on these cannot make it win.
         item_features: Covariates, or an array with a row for each item, for the similarity of lists.
         device: "cuda" counts ranks on a GPU.
         user: A frame's column of users.

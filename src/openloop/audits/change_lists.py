@@ -166,9 +166,9 @@ class Changes(Recorded):
             yield f"{len(turned)} of {of} of the models changed." if turned else f"None of {of} of the models changed."
         differ = {d.name for d in self.settings}
         if "threshold" in differ:
-            yield "The thresholds differ, so metrics of relevant items do not measure the same in both."
+            yield "The thresholds differ, so metrics of relevant items do not measure the same thing in both."
         if "items" in differ:
-            yield "The numbers of items differ, so the audits are not of the same population."
+            yield "The numbers of items differ, so the audits are about different populations."
         yield self.about_intervals
 
     @property
@@ -178,13 +178,13 @@ class Changes(Recorded):
             return "No model, metric and estimator is in both audits, so no values are compared."
         if self.one_log:
             return (
-                "Both audits seem to be of the same log. Their estimates share its users, whose parts the files do not "
-                "keep, so the differences have no interval."
+                "Both audits seem to use the same log. Their estimates are paired by user, but the files do not store "
+                "each user's contribution, so the differences have no interval."
             )
         return (
-            f"The scored rows differ. The {level_of(self.level)} intervals of differences take the logs as "
-            "independent, as if they shared no user. An interval that excludes 0 is no test: many are shown, and the "
-            "logs may hold other things."
+            f"The scored rows differ. The {level_of(self.level)} intervals of differences treat the logs as "
+            "independent, which holds if they share no user. They are not tests: there are many of them, and the logs "
+            "may differ in more than the models."
         )
 
     def records(self) -> dict[str, Any]:

@@ -115,13 +115,13 @@ def _check(log: Any, train: Any, asked: AuditQuestion) -> None:
     if train is None:
         raise InputError(
             f"audit: cold={asked.cold!r} needs what models were trained on; pass it as exclude=, or as trained_on= "
-            "where nothing leaves the rankings."
+            "if nothing is to leave the rankings."
         )
     check_feedback("trained_on", train)
     if train.users != log.users or train.items != log.items:
         raise InputError("trained_on: its users and items differ from the scored log's; read it with like=log.")
     if asked.cold == "report" and asked.min_item_rows:
         raise InputError(
-            f"audit: min_item_rows={asked.min_item_rows} cuts the catalogue of the verdict, beside which cold='report' "
-            "would show rows of all items; pass cold='drop'."
+            f"audit: min_item_rows={asked.min_item_rows} limits the verdict to some items, but cold='report' would "
+            "show rows of all items; pass cold='drop'."
         )

@@ -59,13 +59,13 @@ class Contrast:
         high: The upper limit.
         pvalue: The two-sided p-value, not adjusted.
         holm: The p-value adjusted over all pairs (Holm 1979).
-        effect: The difference in standard deviations of users' parts (Cohen's d_z).
+        effect: The difference divided by the standard deviation of users' contributions to it (Cohen's d_z).
         better: The model that beats the other, None where neither does.
         df: The degrees of freedom of t.
         effective_users: (Σψ²)²/Σψ⁴ of the difference.
         holm_without: `holm`, of every pair without its own most influential user.
-        gamma: Γ*, how far propensities may be off before the sign turns. None where it has no meaning.
-        gamma_form: What may be off by Γ: the "odds" of p, or by "ratio" the weight.
+        gamma: Γ*, how far propensities may be off before the sign changes. None where it has no meaning.
+        gamma_form: What may be off by a factor of Γ: "odds", those of p, or "ratio", the weight.
         gamma_low: Γ*₉₅, where the interval first covers 0.
         rho: ρ*, infinite where the order holds over the whole grid.
         rho_low: Where the interval against ρ first covers 0.

@@ -125,8 +125,8 @@ def _model(name: str, model: Any, kept: Mask, candidates: Array) -> Any:
         found = _table(model, kept, candidates)
         if not len(found.ranking.user):
             raise PredictionError(
-                f"model {name!r}: some user's list holds rare items only, so min_item_rows= leaves nothing that all "
-                "lists tell; give longer lists, or the scores of all items."
+                f"model {name!r}: some user's list has rare items only, so min_item_rows= leaves it empty; give longer "
+                "lists, or the scores of all items."
             )
         return found
     return cast("Array", model)[:, kept] if isinstance(model, np.ndarray) else FewerItems(model, kept)

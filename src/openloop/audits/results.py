@@ -160,7 +160,7 @@ class Audit(Recorded):
         estimator: The estimator that the verdict is about.
         result: All estimates.
         contrasts: Paired differences between models, by (metric, estimator).
-        best: The probability of each model to be the best, by (metric, estimator), from a bootstrap over users.
+        best: The probability that each model is the best, by (metric, estimator), from a bootstrap over users.
         strata: Estimates within groups of rows.
         paradoxes: Instances of Simpson's paradox.
         curves: How estimates change as propensities are off.
@@ -286,8 +286,8 @@ class Audit(Recorded):
     def from_json(cls, path: FilePath) -> Audit:
         """The audit that `to_json` wrote to a file: for its page, its words and its numbers.
 
-        The file may come from anywhere: what is not an audit is refused, with the place where it is not. The file lacks
-        the contributions of users, so its estimates cannot be subtracted or resampled.
+        The file may come from anywhere: if it is not an audit, it is refused, with the place of the fault. The file
+        lacks the contributions of users, so its estimates cannot be subtracted or resampled.
 
         Args:
             path: The JSON file of an audit.

@@ -38,15 +38,15 @@ MODEL = "the fitted model instead of its column, on a log read by ol.read: inter
 COUNTED = "the estimator snips, whose interval includes the sample's error, or refit=True"
 PER_USER = "deciding whether users or relevant items count once: for users, ask for snips_user without snips"
 UNSEEING = "a model that has not seen the scored rows"
-RARE = f"leaving out rare items, which carry the weights, by min_item_rows={RARE_ROWS}"
-FEWER = "comparing fewer models: two, or each with one model by baseline=NAME"
+RARE = f"leaving out rare items, which carry much of the weight, by min_item_rows={RARE_ROWS}"
+FEWER = "comparing fewer models: two, or all others with one by baseline=NAME"
 GIVEN = "other propensities: a column of the log, or another model fitted on it"
 RATINGS = f"{SAMPLE} ratings of cells drawn at random, given to ol.propensity.Balanced(model).fit(log, uniform=sample)"
 LONGER = "a longer log, with more users and rows"
 EXPOSURE = "logging what was shown: exposure as a column of propensities, or some impressions shown at random"
 ABOVE = "an estimator that allows items above to matter, such as snrips, which needs the probabilities of prefixes"
 TRUST = "sniips, which needs propensities, or affine, which allows for trust bias"
-CHECKED = "reading the log with ol.read, and with time= where ranks change over time, so that this is checked"
+CHECKED = "reading the log with ol.read, and with time= if ranks change over time, which makes the check possible"
 COMPLETE = "logging every row that was shown, also without a click"
 SHOWN = 'asking what reordering the shown items would earn, candidates="shown"'
 POSITIONED = "logging the probability of each item at its position, which an audit reads as propensities"
@@ -230,8 +230,8 @@ def lists(
         return
     yield Reason(
         code="lists", value=seen, limit=liked, remedy=EXPOSURE if balanced else RATINGS,
-        text=f"under these weights {a}'s list was seen {seen:.2f} times as often as {b}'s, where 1 is right, and its "
-        f"liked items {liked:.2f} times: {a} may be ahead because its list was shown more",
+        text=f"under these weights {a}'s list was seen {seen:.2f} times as often as {b}'s (1 would be right), and its "
+        f"liked items {liked:.2f} times as often: {a} may be ahead only because its list was shown more",
     )  # fmt: skip
 
 

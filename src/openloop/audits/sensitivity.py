@@ -1,4 +1,4 @@
-"""How far weights may be off before the order of two models turns: Γ*, ρ* and κ* with their limits, from sums."""
+"""How far weights may be off before the order of two models reverses: Γ*, ρ* and κ* with limits, from sums."""
 
 from __future__ import annotations
 

@@ -133,15 +133,15 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
         )
         if found.running is None:
             yield (
-                "The log does not say which items each user was shown. If one of the models made these lists, name it "
-                "with running=, since clicks on its own lists favour it."
+                "The log does not say which items each user was shown. If one of the models chose them, name it with "
+                "running=, because clicks on its own lists favour it."
             )
     if found.assumes:
         yield f"The propensities assume that {found.assumes}."
     elif found.weighted and found.basis.bare and found.seen().effective_size is not None and not found.evenly_weighted:
         yield (
-            "This takes the propensities as known, like those that a system logs. If a model was fitted to get them, "
-            "name it with assumes=. A verdict then needs more."
+            "This takes the propensities as known, as if your system had logged them. If they come from a fitted "
+            "model, name it with assumes=. A verdict then needs more."
         )
     share = found.best.get(found.family, {}).get(winner)
     if share is not None and math.isfinite(share) and found.seen().users > 1:
@@ -150,7 +150,7 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
     yield from _agreement(found, winner)
     seen = found.seen()
     told = support_flags(seen.n, seen.users, seen.effective_size, seen.largest_share)  # the rules speak of these
-    yield from (f"Mind: {flag}." for flag in seen.flags if flag not in told)
+    yield from (f"Note: {flag}." for flag in seen.flags if flag not in told)
     yield from _paradoxes(found)
     for metric in found.result.metrics:
         if (metric, found.estimator) in found.contrasts and metric != found.metric:

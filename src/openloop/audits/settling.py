@@ -27,9 +27,9 @@ POWER = 0.8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settling:
-    """Impressions shown at random that tell two models apart, where all of popularity is liking, and all exposure.
+    """Impressions shown at random that tell two models apart, if all of popularity is liking, and if all is exposure.
 
-    `rate` is the least share of them that is liked. None: the models do not differ there, so no number does.
+    `rate` is the least share of them that is liked. `impressions` are None where the models do not differ.
     """
 
     a: str
@@ -49,8 +49,8 @@ class Settling:
             )
         )  # fmt: skip
         return (
-            f"Impressions of candidates drawn at random would settle {self.a} against {self.b} on {self.metric} with "
-            f"{percent(self.power)} power: {liking}, and {exposure}. This assumes that both models are judged by the "
+            f"Settling {self.a} against {self.b} on {self.metric} with {percent(self.power)} power takes impressions "
+            f"of candidates drawn at random: {liking}, and {exposure}. This assumes that both models are judged by the "
             f"same impressions, that at least {percent(self.rate)} of these are liked (the share of the log's "
             "positives among the candidates), and that liking varies as it does in the log."
         )

@@ -164,8 +164,7 @@ def _biased(found: Evidence) -> Iterator[Reason]:
         if found.estimand == SEEN and found.ranked:
             yield Reason(
                 code="estimand", remedy=rules.LIKED,
-                text=f"{found.metric} of positives describes what was seen, for any share of popularity that is "
-                "exposure",
+                text=f"{found.metric} of positives describes what was seen, whatever share of popularity is exposure",
             )  # fmt: skip
     elif found.estimator in PLAIN or (
         found.equal(found.estimator, "naive") and not found.evenly_weighted and not found.constant
@@ -191,7 +190,8 @@ def _undebiased(found: Evidence) -> Iterator[Reason]:
     if found.estimand == SEEN and found.estimator not in (*PLAIN, *found.result.own_estimators):
         yield Reason(
             code="estimand", remedy=rules.METRIC,
-            text=f"{found.metric} describes what was seen: its ideal depends on what was not, and no weights fix that",
+            text=f"{found.metric} describes what was seen: its ideal depends on what was not seen, and no weights fix "
+            "that",
         )  # fmt: skip
 
 
@@ -230,8 +230,8 @@ def _own_lists(found: Evidence, c: Contrast) -> Iterator[Reason]:
     if found.basis.clicks and c.a == found.running:
         yield Reason(
             code="own-lists", remedy=rules.EXPOSURE,
-            text=f"{c.a} runs now, so the clicks are on what it showed to each user, and this favours it for any "
-            "share of popularity that is exposure",
+            text=f"{c.a} is in production, so the clicks are on lists that it chose, which favours it whatever share "
+            "of popularity is exposure",
         )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help=f"{_NAMED}.")]
 Names = Annotated[str | None, typer.Argument(metavar="NAME", help=f"{_NAMED}; without it, all that are here.")]
 
 _FOOTER = (
-    "documented: the numbers of the usual version; `openloop datasets check NAME` counts what is here",
+    "documented: numbers of the usual version; `openloop datasets check NAME` counts what is here",
     "by hand: not downloaded; `openloop datasets get NAME` says where to get it, and shows all terms",
 )
 

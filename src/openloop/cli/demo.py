@@ -35,7 +35,7 @@ def demo(
 ) -> None:
     """Judge five models by a biased log, in a world where the truth is known.
 
-    With --report or --open, three models are trained on such a log and audited, as `openloop audit` does it.
+    With --report or --open, three models are also trained on such a log and audited, as by `openloop audit`.
     """
     from openloop.commands.demo.estimates import demonstrate
     from openloop.commands.table_files import refuse_overwriting

@@ -144,7 +144,8 @@ Header = Annotated[
 Skip = Annotated[int, typer.Option(metavar="N", min=0, help="Lines to skip at the start of a text file.")]
 Comment = Annotated[str | None, typer.Option(metavar="TEXT", help="Skip lines of a text file that begin with this.")]
 Users = Annotated[
-    int | None, typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, with those who rated nothing.")
+    int | None,
+    typer.Option(parser=whole, metavar="N", help="All users are 0 … N-1, including those who rated nothing."),
 ]
 Items = Annotated[int | None, typer.Option(parser=whole, metavar="N", help="All items are 0 … N-1.")]
 Seed = Annotated[int, typer.Option(parser=whole, metavar="N", help="The same seed gives the same result.")]

@@ -22,8 +22,8 @@ def propensity(
         str,
         typer.Option(
             metavar="NAME[=SAMPLE]",
-            help=f"{options.MODELS}, of logistic or as balanced:popularity=SAMPLE; SAMPLE: ratings of cells drawn at "
-            "random, or such a log.",
+            help=f"{options.MODELS} (of logistic; of another model as balanced:popularity=SAMPLE). SAMPLE has ratings "
+            "of cells drawn at random, alone or with users and items.",
         ),
     ],
     out: Annotated[
@@ -82,7 +82,7 @@ def propensity(
 
     wanted = request(PropensityRequest, ctx)
     if not check and (json is not None or figures is not None):
-        raise InputError("--json and --figures hold the checks, and --no-check leaves those out; drop one of the two.")
+        raise InputError("--json and --figures are for the checks, which --no-check omits; leave one of the two out.")
     refuse_overwriting([out, *files(json, figures)], wanted.inputs)
     with progress() as step:
         done = estimate(wanted, step)

@@ -32,10 +32,10 @@ def report(
 ) -> None:
     """Make the report of an audit again from its JSON, without the data; or compare two audits.
 
-    The page is the one that `openloop audit --report` writes, byte for byte. Of two audits it says what changed:
+    The page is the one that `openloop audit --report` writes, byte for byte. For two audits it shows what changed:
     settings, verdict, order of the models, estimates and what they rest on.
 
-    Exit code 0 whatever the verdict, 2 if a file is not an audit, 1 if something outside fails.
+    Exit codes: 0 whatever the verdict; 2 if a file is not an audit; 1 if something outside fails.
     """
     from openloop.commands.report import ReportRequest, consistent, found_in, write_page
     from openloop.commands.table_files import refuse_overwriting

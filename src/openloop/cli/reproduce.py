@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 WIDE = 200
 LEGEND = (
-    "✓ can run, – cannot: it has none of its data sets, or a package is missing. Minutes are for a full run on two "
-    "cores. If its trials are kept from an earlier run, only the analysis is left, which may still take minutes."
+    "✓ can run, – cannot, because its data sets or a package are missing. Minutes are for a full run on two cores. If "
+    "the trials of an earlier run are cached, only the analysis is left, which may still take minutes."
 )
 
 
@@ -104,7 +104,7 @@ def reproduce(
         written = write_page(found, Path(report))
         tell_written(*map(str, written.files))
         for path in written.kept:
-            say(f"left {path} alone, since it was changed after it was written", err=True)
+            say(f"kept {path}, because it was changed after openloop wrote it", err=True)
 
 
 def _print(found: Reproduction, folder: str) -> None:

@@ -71,8 +71,8 @@ def select(
 ) -> None:
     """Compare models and settings by cross-validation under propensities, and save the best.
 
-    A model is tried with every combination of the given lists that apply to it; other settings have its defaults. Of
-    equal values the first wins.
+    Each model is tried with every combination of the given lists that apply to it; its other settings keep their
+    defaults. If values are equal, the first wins.
     """
     from openloop.commands.learning import read_log
     from openloop.commands.select import SelectRequest

@@ -1,4 +1,4 @@
-"""Tables on a terminal: columns that do not fit follow in tables of their own, as no name is cut short."""
+"""Tables on a terminal: columns that do not fit follow in further tables, and no name is cut short."""
 
 from __future__ import annotations
 

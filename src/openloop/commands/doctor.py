@@ -1,4 +1,4 @@
-"""What is installed, what is missing, and what this machine offers: the doctor's findings as plain data."""
+"""What is installed, what is missing, and what this machine has: the doctor's findings as plain data."""
 
 from __future__ import annotations
 

@@ -10,11 +10,11 @@ from openloop.errors import InputError, did_you_mean, listing
 from openloop.learners.blocks.costs import FitCost, FitSize, from_disk, in_memory, on_spark
 
 LIMITS = (
-    "Seconds are of the machine that the constants were measured on; yours may be twice as fast, or half.",
-    "Cores are taken to add up; here that was measured on two of them.",
-    "Reading the log, dealing its rows to blocks, ranks and the audit come on top, and so do waits for a disk.",
+    "Times are for the machine on which the constants were measured; yours may be twice or half as fast.",
+    "Times on all cores assume that cores add up, which was measured with two.",
+    "Reading the log, making its blocks, ranks, the audit and waiting for a disk are not included.",
 )
-UNMEASURED = "No network was measured: 'network=1e9', in bytes a second, adds the time that the bytes moved take."
+UNMEASURED = "No network was measured: 'network=1e9', in bytes per second, adds the time of transfers."
 
 
 def planned(given: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tables to files: formats by extension, a table that comes back with one column more, rows in blocks."""
+"""Tables to files: formats by extension, a table written back with one more column, rows in blocks."""
 
 from __future__ import annotations
 

@@ -246,7 +246,7 @@ class Feedback:
 
         Args:
             keep: A mask of the rows, or their positions in rising order.
-            **changes: Fields that the part has other values of.
+            **changes: Fields to replace in the part.
 
         Returns:
             The part; its population is that of the whole.

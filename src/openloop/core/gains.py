@@ -82,9 +82,9 @@ class PairLoss:
     def needs_arrays(self, why: str) -> InputError:
         """The error of a function that cannot be computed inside an engine."""
         return InputError(
-            f"metric {self.name!r}: its function works on arrays, and not on the columns of a frame ({why}); use "
-            "+ − * / ** alone, read the log with ol.read, or write the gain of x for ol.Metric(gain=), where x.abs and "
-            "x.where work on both."
+            f"metric {self.name!r}: its function works on arrays, but not on the columns of a frame ({why}); use only "
+            "+ − * / **, read the log with ol.read, or write a gain for ol.Metric(gain=), whose x.abs and x.where work "
+            "on both."
         )
 
 
@@ -113,8 +113,8 @@ def _check_each(name: str, function: Callable[..., Any], arguments: tuple[Floats
     again = _called(name, function, tuple(a[half] for a in arguments), "repair it.")
     if not np.allclose(again, found[half], rtol=1e-9, atol=1e-12):
         raise InputError(
-            f"metric {name!r}: the function gives other values of the same numbers when fewer are asked for; use each "
-            "number alone, without the length, maximum or mean of the array."
+            f"metric {name!r}: the function gives another value for a number when the array around it changes; compute "
+            "each value from its number alone, without the length, maximum or mean of the array."
         )
 
 

@@ -313,8 +313,9 @@ class Impressions:
     def to_feedback(self, exam: Any) -> Feedback:
         """The pairs that earned something, as positives, each with weight Σ c·θ_max/θ_k over its rows.
 
-        A click at a low position counts for the many that were not examined there. A learner that takes weights then
-        learns what attracts, not what was placed high. Row and time are those of the pair's first rewarded row.
+        A click at a low position also counts for clicks that were lost because fewer users looked there. A learner that
+        takes weights then learns what attracts, not what was placed high. Row and time are those of the pair's first
+        rewarded row.
 
         Args:
             exam: A fitted examination, or θ (K,) itself.

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from openloop.support.escaping import visible
-from openloop.support.wording import estimands, level_of
+from openloop.support.wording import counted, estimands, level_of
 
 if TYPE_CHECKING:
     from openloop.core.comparison import Comparison
@@ -83,7 +83,8 @@ def html_of(found: Comparison) -> str:
         rows = [[found.lists.get((model, name)) for name in names] for model in found.models]
         tables.append(_html_table(found, "what models list for users", names, rows))
     flags = _flags(found)
-    folded = (f"<details{' open' * (len(flags) <= MINDED)}><summary>! {len(flags)} to mind</summary>", "</details>")
+    summary = f"<summary>! {counted(len(flags), 'flag')}</summary>"
+    folded = (f"<details{' open' * (len(flags) <= MINDED)}>{summary}", "</details>")
     minded = html_list(flags).join(folded) if flags else ""
     return "".join(tables) + html_list(_notes(found)) + minded
 

@@ -1,4 +1,4 @@
-"""`Tilts`: sums that tell how far weights may be off before a difference changes its sign, by cluster of users."""
+"""`Tilts`: sums by cluster of users, for how far weights may be off before a difference changes its sign."""
 
 from __future__ import annotations
 

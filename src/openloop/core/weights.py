@@ -1,4 +1,4 @@
-"""How much the weights can carry: effective sample size, concentration, quantiles, and plain-word flags."""
+"""How far the weights can be trusted: effective sample size, concentration, quantiles, and flags in words."""
 
 from __future__ import annotations
 

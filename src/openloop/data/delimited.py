@@ -147,7 +147,7 @@ def _divide(path: Path, asked: Mapping[str, Column], form: TextForm, *, undivide
     lines = _first_lines(path, contents)
     filled = [line for line in lines if line.strip()]
     if not filled:
-        rest = " but for what skip= and comment= leave out" if form.skip or form.comment else ""
+        rest = " apart from what skip= and comment= leave out" if form.skip or form.comment else ""
         raise FormatError(f"{path}: holds blank lines only{rest}; write or fetch it again.")
     separator = form.separator or _separator(path, filled[:20], undivided=undivided)
     records = _records(lines, separator)

@@ -73,7 +73,7 @@ class Events:
             weight = self.columns.get("weight")
             columns["weight"] = sum_of_each(cell, np.ones(len(cell)) if weight is None else weight[row])
         merged = len(row) - len(chosen)
-        notes = [f"{counted(merged, 'row')} repeated a pair and became one with it (duplicates={quoted(duplicates)})"]
+        notes = [f"{counted(merged, 'row')} repeated a pair and were merged into it (duplicates={quoted(duplicates)})"]
         user = (at // len(self.items)).astype(np.int32)  # in order, where a look at the rows would jump
         item = (at % len(self.items)).astype(np.int32)
         dropped = 0 if self.known is None else int(np.sum(~self.known))
@@ -94,7 +94,7 @@ class Events:
             unknown, below = (0 if mask is None else int(np.sum(~mask)) for mask in (self.known, self.kept))
             raise EmptyError(
                 f"{self.name}: none of its {len(cell):,} rows is left: {unknown:,} have unknown ids and {below:,} are "
-                "no positives; check the ids' type, or positive=."
+                "not positives; check the ids' type, or positive=."
             )
         cell, at = sort_cells(cell[rows])
         return cell, rows[at]

@@ -145,8 +145,8 @@ def estimator(name: str) -> Callable[[Callable[[Any], Any]], Method]:
 
     The function sees an object s with s.n = |O|, s.gain = Σδ, s.weight = Σw, s.wgain = Σwδ and s.cells = |C|, each
     summed over all users. It must be smooth, since it is differentiated by the complex step (Squire & Trapp 1998): no
-    abs, no comparison, no rounding. It must be a mean, which settles as the log grows. What it estimates is your claim,
-    so no verdict of an audit rests on it alone.
+    abs, no comparison, no rounding. It must be a mean, which settles as the log grows. openloop cannot verify what it
+    estimates, so no verdict of an audit rests on it alone.
 
     Args:
         name: The name of the estimator: lower-case letters, digits and _ . : + -.

@@ -86,8 +86,8 @@ class DR(GridLearner):
         factors: The number K of factors.
         reg: λ.
         bias_reg: λ_b; None takes `reg`.
-        imputation: The learner of r̃. None takes an MF with as many factors and λ = 5, which `select` does not scale to
-            folds, as it does for a given learner.
+        imputation: The learner of r̃. None takes an MF with as many factors and λ = 5; `select` scales the λ of a given
+            learner to folds, but not this one.
         weights: The weights v of the imputation: "dr-jl", "mrdr", "dr-bias" or "dr-mse".
         mix: The share of "dr-bias" in "dr-mse".
         targeted: Whether ê gains ε(1/p − 1), with ε = Σ_O (e − ê)(1/p − 1)/Σ_O (1/p − 1)² (Li et al. 2023). Needs p of

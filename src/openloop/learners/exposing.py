@@ -117,8 +117,8 @@ class Exposure(FactorLearner):
         if rank + SPARE > least:
             remedy = "leave it out" if least <= SPARE else f"pass rank={least - SPARE} or less"
             raise InputError(
-                f"Exposure: rank={rank} needs a grid of at least {rank + SPARE} users and items, as chance is told by "
-                f"{SPARE} singular values more, and this one is {feedback.n_users:,} × {feedback.n_items:,}; {remedy}."
+                f"Exposure: rank={rank} needs a grid of at least {rank + SPARE} users and items, because {SPARE} more "
+                f"singular values measure chance; this one is {feedback.n_users:,} × {feedback.n_items:,}; {remedy}."
             )
         return rank
 

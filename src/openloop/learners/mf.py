@@ -265,7 +265,7 @@ class MF(FittedOnFrames, FactorLearner):
         unit = 1.0 if self.loss == "logistic" else abs(self.intercept_) or 1.0
         if V.shape[1] == 0 or np.abs(V).max() * np.abs(W).max() > NOTHING * unit:
             return []
-        return [f"all factors shrank to 0: reg={self.reg:g} is too large for ratings that tell as little as these"]
+        return [f"all factors shrank to 0: reg={self.reg:g} is too large for these ratings"]
 
 
 def _centre(found: Solution, feedback: Feedback) -> None:

@@ -40,7 +40,7 @@ class MixtureMNAR(JointModel):
     the jumps of SQUAREM (Varadhan & Roland 2008), fits them to all cells, observed or not.
 
     `predict_proba` is Σ_z P(z | row of u) β_{z,i,v}: the user's row says which cells she rated, how, and which she did
-    not. Whether the cell itself was observed enters by P(z | row) only.
+    not. Whether the cell itself was observed affects P(z | row) only.
 
     Which ratings go unobserved follows from the model alone: how its components rate, what they leave out, and the
     assumption that the chance of being observed is the same for all users. Where a log has few rows per user, or the

@@ -1,4 +1,4 @@
-"""`ADG` and `AUC`: rankings learned from pairs of items, a liked one and one that should stand below it.
+"""`ADG` and `AUC`: rankings learned from pairs of items, a liked one and one that should rank below it.
 
 Both learn f(u, i) = v_u·w_i + b_i (Lim, McAuley & Lanckriet 2015, Eq. 1) by stochastic gradient steps, from the same
 random start for the same `rng`. A row is a positive from `threshold` on; every other cell counts as unobserved.

@@ -1,4 +1,4 @@
-"""`Recalibrated`: a learner's predictions brought to the level and slope that held-out rows have."""
+"""`Recalibrated`: a learner's predictions corrected to the level and slope of held-out rows."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class Recalibrated(FactorLearner):
 
     A model fitted with weights 1/p is too extreme for cells that it has not seen, because its level and slope fit its
     own rows. Here each row is predicted by a model fitted without its Latin fold. β is fitted to these predictions
-    within folds, α to all of them, and last the model to all rows. A negative slope counts as 0, so no order is
-    reversed.
+    within folds, and α over all folds; finally the model is fitted to all rows. A negative slope counts as 0, so no
+    order is reversed.
 
     Args:
         model: A learner with factors.

@@ -1,4 +1,4 @@
-"""The bases of a stack: what each says of rows that it did not see, and of all cells in the end."""
+"""The bases of a stack: their predictions of held-out rows, and finally of all cells."""
 
 from __future__ import annotations
 

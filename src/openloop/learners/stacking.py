@@ -1,4 +1,4 @@
-"""`Stack`: what several learners say of rows that they did not see, combined by weighted regression."""
+"""`Stack`: predictions of several learners for held-out rows, combined by weighted regression."""
 
 from __future__ import annotations
 
@@ -128,5 +128,5 @@ class Stack(FactorLearner):
         self.columns_, self.coefficients_ = tuple(one.name for one in columns), beta
         self.column_means_, self.column_deviations_ = means[:-1], deviation
         still = [name for name, d in zip(self.columns_, deviation, strict=True) if d == 0]
-        idle = [f"{name} hardly moves over held-out rows, and was left out" for name in still]
+        idle = [f"{name} hardly varies over held-out rows, and was left out" for name in still]
         return self._remember(feedback, *shared_notes(columns), *idle, *far_outside_notes(self, feedback))

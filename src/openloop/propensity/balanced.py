@@ -96,7 +96,7 @@ class Balanced(PropensityEstimator):
     def assumes(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
         """What is assumed."""
         name = type(self.model).__name__
-        return f"being observed depends on what {name} sees and, by one factor each, on what was balanced"
+        return f"being observed depends on what {name} uses and, by one factor each, on what was balanced"
 
     @property
     def sees_rating(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -178,8 +178,8 @@ class Balanced(PropensityEstimator):
             )
         if not {"uniform", "predictions"} & given.keys() and not self.margins and not self.functions:
             raise InputError(
-                "Balanced: needs to know something of the population; pass fit(log, uniform=sample), ratings of cells "
-                "drawn at random, or fit(log, predictions=model), or margins= or functions=."
+                "Balanced: needs to know something about the population; pass fit(log, uniform=sample), ratings of "
+                "cells drawn at random, or fit(log, predictions=model), or margins= or functions=."
             )
 
     def _check_frame(self, log: LogFrame, given: Mapping[str, Any]) -> None:
@@ -259,14 +259,16 @@ class Balanced(PropensityEstimator):
         if getattr(self.inner_, "fits_items", False) and not alone:
             if median < FEWEST:
                 notes.append(
-                    f"items do not keep their sums of weights: that of the median row has {median:.0f} rows, and "
+                    f"items do not keep their sums of weights: the median row's item has {median:.0f} rows, and "
                     f"{FEWEST} are needed"
                 )
             elif (found := moved(self.targets_, rows, w, rows.item)).converged:
                 self.keeps_items_ = True
                 return found, notes
             else:
-                notes.append("items do not keep their sums of weights: no weights have these and all that is balanced")
+                notes.append(
+                    "items do not keep their sums of weights: no weights meet these sums and the other targets"
+                )
         found = moved(self.targets_, rows, w)
         refuse_unreached(self.targets_, found, weighed.size)
         return found, notes
@@ -340,8 +342,8 @@ class Balanced(PropensityEstimator):
         """
         check_fitted(self)
         raise UndefinedError(
-            "Balanced: weights are balanced for the rows of a log, and may depend on ratings, which are known for "
-            "observed cells only, so there is no matrix of all cells; predict(feedback) gives the p of rows."
+            "Balanced: weights belong to the rows of a log, and may depend on ratings, which are known for observed "
+            "cells only. So there is no matrix of all cells; predict(feedback) gives the p of rows."
         )
 
 

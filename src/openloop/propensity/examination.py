@@ -1,4 +1,4 @@
-"""`Examination`: θ_k, how much position k is looked at, where a log tells position and item apart."""
+"""`Examination`: θ_k, how often position k is looked at, where a log separates position and item."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ METHODS: dict[str, tuple[str, ...]] = {
 
 
 class Examination(BaseEstimator):
-    """How much each position is looked at: E[c | item i, position k] = θ_k·q_i with θ_1 = 1.
+    """How often each position is looked at: E[c | item i, position k] = θ_k·q_i with θ_1 = 1.
 
     Only ratios of θ are identified. The estimates are those of Agarwal et al. (2019). `by` says where the position is
     as good as random:
@@ -116,7 +116,7 @@ class Examination(BaseEstimator):
             return self._harvested(log, None)
         _check_clicks(log, self.method_)
         cells = group(log, KEYS[self.by](log), every=True).cells
-        self.notes_ += (f"{self.method_} has no intervals, and does not tell whether θ is identified",)
+        self.notes_ += (f"{self.method_} has no intervals, and does not show whether θ is identified",)
         return ThetaCurve(theta=(all_pairs if self.method_ == "all_pairs" else em)(cells, log.depth), influence=None)
 
     def _drawn(self, log: Impressions, part: Array) -> ThetaCurve:

@@ -47,7 +47,7 @@ class LowRank(CellModel):
     − μ‖_max ≤ τ ("max", which also keeps every |A_ui − μ| below τ). The intercept μ is not bounded, since the logits of
     a sparse log are far below 0 and their mean alone would use up τ. For the same reason Σp = |O|.
 
-    Rank and radius have the best likelihood of held-out cells unless they are given. A small rank keeps p from
+    Rank and radius are chosen by the likelihood of held-out cells, unless they are given. A small rank keeps p from
     following the accidents of the log, which would harm IPS. Each iteration visits all U·I cells about twice. Users and
     items without a row get a p too, because the bound keeps it above 0.
 

@@ -1,4 +1,4 @@
-"""`NaiveBayes`: p depends on the rating alone; a small uniform sample tells how often each rating occurs."""
+"""`NaiveBayes`: p depends on the rating alone; a small uniform sample shows how often each rating occurs."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NaiveBayes(PropensityEstimator):
 
     Args:
         smoothing: What is added to the count of each rating in the sample; 1 is Laplace's rule, 0 is no smoothing.
-        sample_size: Use so many ratings of the sample, drawn with `rng`, as in Figure 4 of the paper. None uses all.
+        sample_size: The number of ratings of the sample to use, drawn by `rng` (Figure 4 of the paper); None uses all.
         rng: A seed or generator for `sample_size`.
 
     Attributes:
@@ -210,7 +210,7 @@ def _notes(levels: Ratings, p: Floats, in_log: Array, in_sample: Array) -> Itera
     if not in_sample.all():
         yield (
             f"ratings {listing(plain(levels[~in_sample]))} are in the log but not in the sample: their P(Y=r) comes "
-            "of smoothing alone"
+            "from smoothing alone"
         )
     if not in_log.all():
         yield (

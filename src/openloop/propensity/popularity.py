@@ -1,4 +1,4 @@
-"""`Popularity`: what is rated often was shown often; p of an item is a power of its count."""
+"""`Popularity`: items rated often were shown often; p of an item is a power of its count."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Popularity(CellModel):
     1. p is capped at 1 and scaled to U·Σp = |O|.
 
     With `gamma=1`, p_i is n_i/U, which converges to the truth where p depends on the item alone. A larger γ says that
-    items differ more in exposure than in rows. A log holds nothing but rows, so it cannot confirm that.
+    items differ more in exposure than in rows. A log has only rows, so it cannot confirm that.
 
     Args:
         gamma: γ; None estimates it.

@@ -1,4 +1,4 @@
-"""`WeighedRows`: the rows whose weights are balanced, and how far they can carry what is asked of them."""
+"""`WeighedRows`: the rows whose weights are balanced, and whether they are enough for the means asked for."""
 
 from __future__ import annotations
 

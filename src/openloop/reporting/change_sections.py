@@ -25,8 +25,8 @@ from openloop.support.wording import counted, level_of
 
 COLUMNS = ("what", "old", "new")
 TESTED = (
-    "Models are tested inside each audit, over its users. A difference that is significant in one audit only "
-    "need not have changed: the other log may hold less."
+    "Models are tested inside each audit, over its users. A difference that is significant in only one audit "
+    "need not have changed: the other log may have fewer data."
 )
 
 
@@ -47,7 +47,7 @@ def _verdicts(found: Changes) -> Section:
         rows = tuple((Cell(text=d.name), *(name(in_full(x)) for x in (d.old, d.new))) for d in found.settings)
         blocks.append(TableBlock(caption="Settings that differ", columns=COLUMNS, rows=rows))
     else:
-        blocks.append(Text(text="No setting that a file keeps differs."))
+        blocks.append(Text(text="All settings in the two files are the same."))
     return Section(id="verdicts", title="Verdicts and settings", blocks=tuple(blocks))
 
 

@@ -27,16 +27,16 @@ from openloop.support.wording import chance, counted, joined, level_of, percent
 MANY_MODELS = 6  # from here on Friedman's summary has a section
 
 READING = (
-    "An estimate is of all users and items, as if all had been observed; its interval is over users like these.",
+    "An estimate is about all users and items, as if all had been observed; its interval is over users like these.",
     "Models may differ although their intervals overlap; look at the paired differences.",
     "All estimators but naive rely on the propensities. Γ* says how wrong these must be to reverse the order.",
     "The effective sample says how many equally weighted rows the log is worth. When it is small, a few rows decide.",
-    "A model that wins under naive only may just resemble the system that made the log.",
+    "A model that wins only under naive may merely resemble the system that made the log.",
 )
 
 
 SHOWN = (
-    "An estimate is of requests like these, had the model made their lists; its interval is over users like these.",
+    "An estimate is about requests like these, if the model had made the lists; its interval is over users like these.",
     READING[1],
     "Each estimator assumes something about what a click depends on; the checks show whether the log contradicts it.",
     "Estimators with the same assumption err together, so their agreement proves little.",
@@ -55,7 +55,7 @@ def weights(of: Subject) -> Iterator[Section]:
         blocks += _weights(audit.weights)
     blocks.append(Heading(text="Check of the propensities"))
     if audit.check is None:
-        reason = "It needs a propensity model that is fitted here, and its refits; ol.propensity.check does it."
+        reason = "It needs a propensity model that this audit fits and refits; ol.propensity.check does the same."
         blocks.append(Text(text=f"No check on held-out cells was made. {reason}"))
     else:
         blocks += _check(audit.check)

@@ -53,13 +53,18 @@ def leaderboard(
     )
     lower = direction(result, metric) == "lower"
     tests = ["how many other models each one is significantly ahead of"] * (len(wins) > 1) + [
-        "its chance to be best"
+        "its probability of being best"
     ] * bool(best)
     return TableBlock(
         caption=f"{metric}, {'lower' if lower else 'higher'} is better; in small print, {level_of(result.level)} "
         f"intervals over users{f'; by {estimator}, {joined(tests)}' if tests else ''}. What is estimated: "
         f"{estimands({e: result[result.models[0], metric, e].estimand for e in names})}",
-        columns=("model", *names, *(["ahead of"] if len(wins) > 1 else []), *(["chance to be best"] if best else [])),
+        columns=(
+            "model",
+            *names,
+            *(["ahead of"] if len(wins) > 1 else []),
+            *(["probability of being best"] if best else []),
+        ),
         rows=rows,
         order=(names.index(estimator) + 1, "ascending" if lower else "descending"),
         notes=tuple(_flags(result, metric)),

@@ -35,8 +35,9 @@ def positions(of: Subject) -> Iterator[Section]:
 def _curve(of: Subject, found: Positions) -> Iterator[Any]:
     over = f"{counted(found.requests, 'request')}; intervals are over {found.clusters}"
     yield Text(
-        text="An item is clicked if its position is looked at and it attracts. θ is how much each position is looked "
-        f"at relative to the first; raw click rates mix it with which items were shown there. {over.capitalize()}."
+        text="An item is clicked if the user looks at its position and the item attracts. θ is how often users look "
+        "at a position, relative to the first; raw click rates also depend on which items were shown there. "
+        f"{over.capitalize()}."
     )
     told = [
         f"position {line.position}: rate {number(line.rate, 3)}"

@@ -40,7 +40,7 @@ def _assumed() -> tuple[str, ...]:
 
 
 def _table(found: Rehearsal) -> TableBlock:
-    lines = (("made equal", found.equal), ("with the difference put in", found.different))
+    lines = (("made equal", found.equal), ("with the difference added", found.different))
     return TableBlock(
         caption=f"Answers of {counted(found.draws, 'drawn log')}",
         columns=("models", f"{found.a} wins", f"{found.b} wins", "conditional", "none"),

@@ -27,7 +27,7 @@ from openloop.reporting.words import direction, number, outcome, rounded, signed
 from openloop.support.wording import TURNS, chance, counted, critical, joined, level_of, percent, times
 
 PREFERRED = ("snips", "stratified", "ips", "dr", "clipped")  # for a comparison, which names no estimator itself
-NO_GAMMA = "not known, or a difference to another model covers 0"
+NO_GAMMA = "unknown, or the interval of a difference from another model covers 0"
 TURNING = {
     "gamma": "the order could reverse if propensities are off by more than this factor",
     "rho": "the order reverses if each extra star makes being observed this much likelier than the propensities say",
@@ -110,7 +110,7 @@ def facts(of: Subject) -> Terms:
         ("users who count", f"{seen.users:,}", "they have rows for this metric; intervals are over them"),
     ]
     if share is not None:
-        items.append(("chance to be best", percent(share), f"{front}, by bootstrap over users"))
+        items.append(("probability of being best", percent(share), f"{front}, by bootstrap over users"))
     return Terms(items=tuple(items), large=True)
 
 
@@ -138,8 +138,8 @@ def leaderboard(of: Subject) -> Section:
     shown = [_leaderboard(of, metric) for metric in of.metrics]
     folds = [Fold(summary=metric, blocks=blocks) for metric, blocks in zip(of.metrics[1:], shown[1:], strict=True)]
     intro = Text(
-        text="Every model's estimate under each estimator. The columns can be sorted. A debiased estimate is of "
-        "all users and items; naive only of what was observed."
+        text="Every model's estimate under each estimator. The columns can be sorted. Debiased estimates are about all "
+        "users and items; naive is about what was observed."
     )
     heading = Heading(text=of.metric)
     return Section(id="leaderboard", title="Leaderboard", blocks=(intro, heading, *shown[0], *folds))
@@ -234,7 +234,7 @@ def strata(of: Subject) -> Iterator[Section]:
     others = [table for table in of.audit.strata if table.metric != of.metric]
     blocks += [Fold(summary=f"{table.metric} by {table.by}", blocks=_strata(of, table)) for table in others]
     if not of.audit.strata:
-        blocks.append(Text(text="Rows are grouped by propensity, or by a grouping that is given: here is neither."))
+        blocks.append(Text(text="Rows are grouped by propensity or by a given grouping, and this audit has neither."))
     yield Section(id="strata", title="Strata and paradoxes", blocks=tuple(blocks))
 
 
@@ -243,7 +243,7 @@ def _paradoxes(audit: Audit) -> Any:
         found = tuple(f"{paradox}." for paradox in audit.paradoxes)
         return Bullets(title=f"{counted(len(found), 'paradox').replace('xs', 'xes')} found", items=found)
     if not audit.strata:
-        return Text(text="No strata, so no paradox could be looked for.")
+        return Text(text="Without strata, no paradox can be found.")
     return Text(
         text="No paradox was found: wherever a stratum with over half of the rows has a significant order of two "
         "models, the plain average over all rows shows it, too."

@@ -1,4 +1,4 @@
-"""The section about what wrong weights would do: curves against Γ, ρ and κ, and where the order turns."""
+"""The section about what wrong weights would do: curves against Γ, ρ and κ, and where the order reverses."""
 
 from __future__ import annotations
 
@@ -107,9 +107,9 @@ def _described(curve: Curve) -> str:
 
 def _turn(curve: Curve, at: float | None, letter: str) -> str:
     if at is None:
-        return "it does not turn"
+        return "it does not reverse"
     turned = (
-        f"it {'may be 0 from' if curve.against == 'gamma' else 'turns at'} {letter}* = {critical(curve.against, at)}"
+        f"it {'may be 0 from' if curve.against == 'gamma' else 'reverses at'} {letter}* = {critical(curve.against, at)}"
     )
     low = curve.turns_low
     if low is None or not math.isfinite(low):

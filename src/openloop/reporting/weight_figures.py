@@ -185,5 +185,5 @@ def ratings_chart(ratings: Sequence[tuple[float, int]], threshold: float | None 
             tooltip=["rating:N", alt.Tooltip("rows:Q", format=","), "kind:N"],
         )
     )
-    words = [] if threshold is None else [f"From {threshold:g} on an item counts as relevant."]
+    words = [] if threshold is None else [f"Ratings from {threshold:g} on count as relevant."]
     return styled(chart.properties(width=WIDTH, height=180, title=titled("Ratings of the log", *words)))

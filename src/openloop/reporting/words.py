@@ -23,15 +23,15 @@ METRICS = {
     "adg": "mean discount 1/log2(1 + rank) of a user's relevant items",
     "atop": "area under the recall curve: how near the top a user's relevant items are",
     "recall": "share of a user's relevant items in the top k",
-    "ndcg": "discounted gain of a user's relevant items over that of the ideal order of those observed: what was not "
-    "observed is not in the ideal, which no weights correct",
+    "ndcg": "discounted gain of a user's relevant items, divided by that of an ideal order; the ideal lacks items that "
+    "were not observed, and no weights correct that",
     "map": "mean over a user's relevant items of the precision at their ranks",
     "mrr": "1/rank of a user's first relevant item",
     "hit": "share of users with a relevant item in the top k",
     "clicks": "expected clicks (or other reward) per request under the model",
     "ctr": "expected clicks per position shown",
     "auc": "chance that a relevant item ranks above another candidate",
-    "coverage": "share of all items that some user's list holds",
+    "coverage": "share of all items that are in at least one list",
     "gini": "how unevenly items are listed: 0 where all are listed equally often, near 1 where all users get one list",
     "popularity": "share of users who have a row of the listed item, averaged over each list and over users",
     "novelty": "−log2 of the listed item's popularity, in bits, averaged likewise; an item without rows counts as if "
@@ -42,21 +42,21 @@ METRICS = {
 }
 
 ESTIMATORS = {
-    "naive": "plain average over what was observed; it rewards models that copy how the log was made",
+    "naive": "plain average over what was observed; it rewards models that copy the system that made the log",
     "ips": "rows weighted by 1/p, divided by the whole population; unbiased when the propensities are right",
-    "snips": "rows weighted by 1/p, divided by the sum of the weights; less variance, immune to the scale of p. Of "
-    "recall, adg and atop it averages relevant items, as stratified does, where naive averages users",
+    "snips": "rows weighted by 1/p, divided by the sum of the weights; less variance, and the scale of p does not "
+    "matter. For recall, adg and atop it averages over relevant items, as stratified does; naive averages over users",
     "snips_user": "each user's own weighted ratio, averaged over users",
     "clipped": "as ips, with weights cut at a cap: less variance for some bias",
     "dr": "imputed losses everywhere, corrected by the weighted residuals of observed rows",
     "stratified": "means inside strata of propensity, combined by the strata's shares of the population: snips "
     "with weights averaged inside strata",
-    "snpbm": "clicks weighted by how much the item's position in the model's list is looked at over how much the item "
-    "was, divided by what that gives a click everywhere; right when a click is examination times attraction",
+    "snpbm": "clicks weighted by the examination of the item's position in the model's list over that of its logged "
+    "position, and normalised by examination; right when a click is examination times attraction",
     "sniips": "rows that the model shows at the same position, weighted by 1/π0 and divided by the sum of weights; "
     "right when a click depends on the item and its position",
-    "snrips": "rows down to which the model shows the same list, weighted by 1/π0 of it; right when a click depends on "
-    "the items at or above it",
+    "snrips": "rows at and above which the model's list equals the logged one, weighted by 1/π0 of that part; right "
+    "when a click depends on the items at or above it",
     "snsips": "requests for which the model shows the same list, weighted by 1/π0 of it; right whatever clicks depend "
     "on",
     "pi": "pseudo-inverse (Swaminathan et al., 2017), from shuffled requests; right when the reward of a list is a sum "

@@ -109,7 +109,7 @@ def select(
         rng: A seed or a Generator for the folds, which are the same for all settings.
 
     Returns:
-        The winner, fitted on all rows, and the table. Of equal values the first wins.
+        The winner, fitted on all rows, and the table. If values are equal, the first wins.
 
     Raises:
         UndefinedError: The metric has no meaning for this log.

@@ -21,7 +21,7 @@ from openloop.estimators.weighted import quotient, side_by_side
 from openloop.sources.question import Question
 
 NEEDED = {
-    "running": "needs the model that runs now; name it with running=",
+    "running": "needs the model in production; name it with running=",
     "item_features": "needs covariates of the items; pass item_features=",
 }
 TRAINED_ON = "popularity, novelty and new items count the rows that models were trained on"
@@ -84,9 +84,7 @@ def list_notes(without: Mapping[str, int], tied: Mapping[str, int], users: int) 
     if some := {model: n for model, n in without.items() if n}:
         found.append(f"users without a list are left out of means over lists: {_counts(some, users)}")
     if some := {model: n for model, n in tied.items() if n > TIED * users}:
-        found.append(
-            f"lists that end among tied items have those of them that come first by id: {_counts(some, users)}"
-        )
+        found.append(f"lists that end among tied items take those with the smallest ids: {_counts(some, users)}")
     return found
 
 

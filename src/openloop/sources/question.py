@@ -53,7 +53,7 @@ class Question:
     refit_on: Any = None  # the log that they were fitted on, of which the scored one may be a part
     replicates: int = 200
     rng: Any = 0
-    running: str | None = None  # the model that runs now, with whose lists the others' are compared
+    running: str | None = None  # the model in production; other lists are compared with its lists
     item_features: Any = None  # Covariates or an array, for how alike the items of a list are
     device: Any = None  # "cuda" counts ranks on a GPU
     checked: bool = False  # tables of models were checked before, beside another log

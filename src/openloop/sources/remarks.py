@@ -6,7 +6,7 @@ from openloop.core.metric import Metric
 from openloop.estimators.naming import Method
 
 BY_TIME = "was split by time"
-BY_COUNT = "leaves out a number of rows per user, so users with few rows cannot be scored"
+BY_COUNT = "was held out by a number of rows per user, so users with few rows cannot be scored"
 POSITIVES = "the log holds positives only: each row says that something was liked, and no row says that it was not"
 NO_PART = "exclude= is not a part of the scored log: it changes the candidates, not their probability"
 
@@ -24,15 +24,15 @@ def unknown_share(what: str, split: str, *, lost: bool = True) -> str:
 
 def up_to_factor(split: str, *, excluded: bool) -> str:
     """The note on weights that are right up to a factor."""
-    factor = ", which under exclude= depends on p" if excluded else ""
-    return f"the log {split}: its weights are 1/p, right up to an unknown factor{factor}"
+    factor = ", one that depends on p under exclude=" if excluded else ""
+    return f"the log {split}: its weights are 1/p, so an unknown factor is missing from them{factor}"
 
 
 def still_candidates(again: int) -> str:
     """The note on scored pairs that are excluded, too."""
     return (
-        f"{again:,} scored pairs are in exclude= too: they stay candidates, and the others of exclude= do not, "
-        "which favours models that repeat what was seen; leave exclude= out to rank all items"
+        f"{again:,} scored pairs are in exclude= too: they stay candidates, while its other pairs do not, which "
+        "favours models that repeat what was seen; leave exclude= out to rank all items"
     )
 
 
@@ -43,7 +43,7 @@ def lists_none(model: str) -> str:
 
 def of_lists(model: str, without: int, gaps: int) -> str:
     """What is odd about lists, on whose account items rank below them; empty where nothing is."""
-    found = [f"{without:,} users with scored rows have no list, so their items rank below it"] if without else []
+    found = [f"{without:,} users with scored rows have no list, so their items count as unlisted"] if without else []
     found += [f"the lists of {gaps:,} users have gaps in their ranks"] if gaps else []
     return f"model {model!r}: {'; '.join(found)}" if found else ""
 
@@ -52,7 +52,7 @@ def undefined_candidates(what: str, both: int) -> str:
     """Why rankings have no weights where scored rows are excluded by another log."""
     return (
         f"{what}: {both:,} scored rows are in exclude= too, which is not a part of the scored log, so the probability "
-        "of a candidate is undefined; drop them from one of the two."
+        "of being a candidate is undefined; drop them from one of the two."
     )
 
 

@@ -1,4 +1,4 @@
-"""The rules for predictions: what tables of them must hold, and which metrics they can serve.
+"""The rules for predictions: what tables of them must contain, and which metrics they support.
 
 Arrays, frames and files share them, so the same situation gives the same error wherever predictions come from.
 `what` is the name that an error gives a table, such as "model 'a'".
@@ -26,8 +26,8 @@ LISTED = ("recall", "dcg", "ndcg")  # usual metrics that a short list can serve
 def one_score(model: str, users: int, scored: int) -> str:
     """The note on a model that cannot rank for some users, as with a factor of zeros."""
     return (
-        f"model {model!r}: gives all items one score for {users:,} of {scored:,} users with scored rows, as when a "
-        "user has a factor of zeros; their ranking is random"
+        f"model {model!r}: gives all items the same score for {users:,} of {scored:,} users with scored rows, as when "
+        "a user's factors are all 0; their ranking is random"
     )
 
 
@@ -158,7 +158,7 @@ def bad_counts(what: str, columns: Sequence[str], number: int) -> PredictionErro
     above, tied = columns
     return PredictionError(
         f"{what}: columns {above!r} and {tied!r} must count the candidates above an item, from 0, and those tied with "
-        f"it, from 1 as it counts itself; {number:,} rows do not."
+        f"it, from 1, since it is tied with itself; {number:,} rows do not."
     )
 
 
@@ -209,7 +209,7 @@ def missing_note(policy: str, gaps: Mapping[str, int], dropped: int) -> str:
     counts = ", ".join(f"{name} {number:,}" for name, number in gaps.items())
     if policy == "worst":
         return f"missing predictions count as the furthest rating: {counts} rows"
-    return f"{dropped:,} rows without a prediction of every model were dropped ({counts}), which may bias the estimates"
+    return f"{dropped:,} rows that some model does not predict were dropped ({counts}), which may bias the estimates"
 
 
 # -- which metrics predictions can serve ---------------------------------------------------------------------

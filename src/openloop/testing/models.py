@@ -22,7 +22,7 @@ SIZE = 20  # users and items of the checkerboard
 
 
 def check_recommender(model: Any, *, log: Feedback | None = None, fit: Fit | None = None) -> None:
-    """Check a recommender: fits leave the log alone, answers are finite and repeatable, refits and clones agree.
+    """Check a recommender: fits do not change the log, answers are finite and repeatable, refits and clones agree.
 
     Args:
         model: An unfitted instance with `fit`, and `predict`, `scores` or both.

@@ -183,8 +183,8 @@ def propensity_choice(wanted: AuditRequest, table: InputTable, notes: list[str])
         asked = OWN
     if wanted.assumes is not None and (asked is None or asked not in table.columns):
         raise InputError(
-            f"--assumes {wanted.assumes}: says which model a column of propensities was fitted by, and they are no "
-            "column here; leave it out, or name the column with --propensity."
+            f"--assumes {wanted.assumes}: names the model behind a column of propensities, and here they are not a "
+            "column; leave it out, or name the column with --propensity."
         )
     if asked is None:
         return Choice(model=wanted.spec(DEFAULT), guessed=True)
@@ -289,7 +289,7 @@ def _check_test(wanted: AuditRequest) -> None:
     """One log is split here, or was before."""
     if wanted.test is None:
         if wanted.repeats != "drop":
-            raise InputError(f"--repeats {wanted.repeats}: is about the parts that --test makes; pass that, too.")
+            raise InputError(f"--repeats {wanted.repeats}: applies to the parts that --test makes; pass that, too.")
         if wanted.cold != "keep" and wanted.exclude is None:
             raise InputError(
                 f"--cold {wanted.cold}: needs what models were trained on; pass --test or --exclude TRAIN."
@@ -298,8 +298,8 @@ def _check_test(wanted: AuditRequest) -> None:
     for name, value in (("exclude", wanted.exclude), ("split", wanted.split)):
         if value is not None:
             raise InputError(
-                f"--test {wanted.test}: splits the log by itself, and --{name} {value} is for one that was split "
-                "before; leave one of the two out."
+                f"--test {wanted.test}: splits the log, and --{name} {value} is for a log that was split before; leave "
+                "one of the two out."
             )
     if wanted.time is None:
         raise InputError(f"--test {wanted.test}: splits the log by time; name the column of times with --time.")
@@ -347,8 +347,8 @@ def _check_samples(wanted: AuditRequest) -> None:
             raise LeakError(f"{what} {path}: is the log itself, not a uniform sample; give another file.")
     if wanted.sample is not None and wanted.open_loop is not None and same_file(wanted.sample, wanted.open_loop):
         raise LeakError(
-            f"--open-loop {wanted.open_loop}: is also the sample of --propensity, so it would judge propensities "
-            "made from it; split it in two files."
+            f"--open-loop {wanted.open_loop}: is also the sample of --propensity, so it would judge propensities that "
+            "were made from it; split it in two files."
         )
 
 

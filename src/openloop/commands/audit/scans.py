@@ -96,13 +96,9 @@ def refusal(wanted: AuditRequest) -> str | None:
         if (value := getattr(wanted, name)) != default:
             return f"--{name} {value} chooses among the rows of the log, which needs them in memory"
     if wanted.min_item_rows:
-        return (
-            f"--min-item-rows {wanted.min_item_rows} cuts the catalogue of log and models, which needs them in memory"
-        )
+        return f"--min-item-rows {wanted.min_item_rows} removes items from log and models, which needs them in memory"
     if wanted.item_features is not None:
-        return (
-            f"--item-features {wanted.item_features} says how alike the items of lists are, which needs these in memory"
-        )
+        return f"--item-features {wanted.item_features} is for the similarity of lists, which needs the lists in memory"
     named = next((s for s in wanted.strata if not is_number_of_strata(s)), None)
     return None if named is None else f"--strata {named} is a column, and only strata of propensity can be streamed"
 

@@ -76,7 +76,7 @@ def fetch(
         What came. Where no digest is known, `.sha256` is that of the download, and `.verified` is None.
 
     Raises:
-        InputError: The terms are not accepted, the keeper wants to be asked first, or the folder is taken.
+        InputError: The terms are not accepted, the publisher must be asked first, or the folder is not empty.
         FormatError: The archive is not the documented one.
 
     Examples:
@@ -122,7 +122,7 @@ def file_name(url: str) -> str:
 
 def _unaccepted(dataset: Dataset) -> InputError:
     if dataset.unstated:
-        msg = f"{dataset.name}: its keeper states no terms of use, so what you may do with it is unknown"
+        msg = f"{dataset.name}: its publisher states no terms of use, so what you may do with it is unknown"
         return InputError(f"{msg}; pass accept_terms=True to download it.")
     return InputError(f"{dataset.name}: its terms must be accepted first: {dataset.terms} Pass accept_terms=True.")
 
@@ -159,7 +159,7 @@ def _verify(dataset: Dataset, archive: Archive, source: str, found: dict[str, st
         if known is not None and found[kind] != known:
             raise FormatError(
                 f"{dataset.name}: {source} must have the {kind.upper()} {known}, got {found[kind]}; fetch it again, "
-                f"or by hand if its keeper has changed it: see {dataset.home}."
+                f"or by hand if its publisher has changed it: see {dataset.home}."
             )
     return next((kind for kind in ("sha256", "md5") if getattr(archive, kind) is not None), None)
 

@@ -90,7 +90,7 @@ class Dataset:
         terms: Its terms of use.
         parts: The files that its loader reads.
         shapes: The documented numbers of its versions, the usual version first.
-        archive: What is downloaded. None where its keeper asks for an agreement or an account first, or no longer
+        archive: What is downloaded. None where its publisher asks for an agreement or an account first, or no longer
             offers it.
         apply: Where to ask, and what to do with the files, for a data set without an archive.
         folders: The names that its folder may have; a download makes the first.
@@ -123,12 +123,12 @@ class Dataset:
 
     @property
     def gated(self) -> bool:
-        """Whether it cannot be downloaded: its keeper asks for an agreement first, or no longer offers it."""
+        """Whether it cannot be downloaded: its publisher asks for an agreement first, or no longer offers it."""
         return self.archive is None
 
     @property
     def unstated(self) -> bool:
-        """Whether its keeper states no terms of use."""
+        """Whether its publisher states no terms of use."""
         return self.terms.startswith("None stated")
 
     def version(self, found: Shape) -> Shape | None:

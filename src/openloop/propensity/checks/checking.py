@@ -114,7 +114,7 @@ def check(
     """Check a fitted propensity model on a log, or on a part of one.
 
     Sums, balance, weights and overlap use the p that the model gives. Calibration uses models that are refitted on
-    `feedback` without one fold each, since the p of a model's own rows would judge itself. Large grids are sampled.
+    `feedback` without one fold each, since a model predicts its own rows too well. Large grids are sampled.
 
     Args:
         model: A fitted propensity model.
@@ -146,7 +146,7 @@ def check(
     spread = unless("overlap", missing, lambda: _overlap(inner, feedback, own, rng)) or observed_only(own.used)
     weights, heaviest = weigh(feedback, p)
     if weights.mass is None:
-        missing["mass"] = "this part of a log has no share, so its weights are right up to a factor only"
+        missing["mass"] = "this part of a log has no share, so its weights are known only up to a factor"
     differences = balance(feedback, row_weights(feedback, p.used), user, item)
     flags = (
         *weights.flags,
@@ -239,8 +239,8 @@ def exposure_flags(*, positives: bool, blind: bool) -> Iterator[str]:
     """What to mind of p that were fitted on a log of positives without seeing ratings."""
     if positives and blind:
         yield (
-            "the log holds positives only, so these p are the chance of being shown and liked; weights cannot be made "
-            "of them, and evaluating with them is refused"
+            "the log holds positives only, so these p are the chance of being shown and liked; ol.evaluate and "
+            "ol.audit refuse them"
         )
 
 

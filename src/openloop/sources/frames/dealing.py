@@ -1,4 +1,4 @@
-"""Users dealt to clusters where they are: by a hash of their ids, which is the same on every engine.
+"""Users assigned to clusters inside their engine, by a hash of their ids that is the same on every engine.
 
 Dealing them in order would bring all users to one place. A hash needs no other row, so Spark deals each where it lies.
 """

@@ -1,4 +1,4 @@
-"""How many users and items there are: as said, or counted in the log and what is excluded."""
+"""How many users and items there are: as given, or counted in the log and what is excluded."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class FrameSource:
         left_out = None if excluded is None else dealt(excluded.counts, groups)
         self._deal = Deal.of(frame, left_out, groups, self._n_users)
         self._check_users(int(self._deal.known.sum()), self._n_users)
-        self.notes.append(f"{self._n_users:,} users were dealt to {groups:,} clusters: intervals are over clusters")
+        self.notes.append(f"{self._n_users:,} users were assigned to {groups:,} clusters: intervals are over clusters")
         return in_clusters(frame)
 
     def close(self) -> None:

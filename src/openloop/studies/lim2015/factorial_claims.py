@@ -1,4 +1,4 @@
-"""Claims of the factorial experiment: which part of MF-ADG carries its gain, told so that it can fail."""
+"""Claims of the factorial experiment: which part of MF-ADG carries its gain, stated so that each can fail."""
 
 from __future__ import annotations
 
