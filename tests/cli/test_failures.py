@@ -167,6 +167,13 @@ def test_a_reader_that_has_gone_ends_a_command_quietly(words, unbuffered):
     assert (done.returncode, done.stderr) == (141, "")
 
 
+def test_a_device_that_fails_to_read_is_not_called_stdout(monkeypatch):
+    result = failing(monkeypatch, OSError(errno.EIO, os.strerror(errno.EIO)))  # as `read` raises it, without a name
+    assert result.exit_code == 1
+    assert "device failed" in result.stderr
+    assert "stdout" not in result.stderr
+
+
 def test_a_broken_pipe_that_is_not_stdout_is_told(monkeypatch):
     result = failing(monkeypatch, BrokenPipeError(errno.EPIPE, "Broken pipe"))
     assert result.exit_code == 1

@@ -67,6 +67,10 @@ def test_messages_are_one_line_and_show_what_they_quote(tmp_path, capsys):
     assert capsys.readouterr().err == "two\nlines \\x1b[2J\n"
     options.tell_written("x\x1b[2J.csv")
     assert capsys.readouterr().err == "wrote x\\x1b[2J.csv\n"
+    options.tell_reading("log\x1b[2J\n.csv", ["a\x1b]0;owned\x07", "b\u202e"])
+    assert capsys.readouterr().err == (
+        "reading log\\x1b[2J\\n.csv, and the predictions of a\\x1b]0;owned\\x07 and b\\u202e\n"
+    )
 
 
 def test_a_file_s_name_does_not_act_on_the_terminal(tmp_path):

@@ -30,6 +30,11 @@ def test_obvious_names_are_found(columns):
     assert list(choose(table(*columns), NOTHING).values()) == list(columns[:3])
 
 
+def test_a_table_without_columns_has_no_list_of_them():
+    with pytest.raises(ColumnError, match=r"log: must have a user column, and has no columns"):
+        choose(table(), NOTHING)
+
+
 def test_names_and_positions():
     asked = NOTHING | {"user": "a", "item": 2, "rating": 0, "time": "d"}
     assert choose(table("r", "a", "i", "d"), asked) == {"user": "a", "item": "i", "rating": "r", "time": "d"}

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 
 import pytest
 
@@ -51,6 +52,12 @@ def test_a_missing_file_brings_near_names(tmp_path):
         existing(tmp_path / "rating.csv")
     with pytest.raises(InputError, match=facts("rating.csv", "no such", f"'{tmp_path / 'nowhere'}'")):
         existing(tmp_path / "nowhere" / "rating.csv")
+
+
+def test_a_pipe_is_not_called_empty(tmp_path):
+    os.mkfifo(tmp_path / "log.csv")
+    with pytest.raises(InputError, match=facts("log.csv", "ordinary file", "pipe", "save it first")):
+        existing(tmp_path / "log.csv")
 
 
 def test_a_folder_and_an_empty_file(tmp_path):

@@ -31,9 +31,11 @@ def _written(folder, name, values, key="user"):
     [
         ([2, True], ()),
         ([2.0, False], ()),
-        (["a", True], ("booleans (row 1)", "text (row 0)")),
-        (["2", 2], ("numbers (row 1)", "text (row 0)")),
-        ([None, "2", 2], ("numbers (row 2)", "text (row 1)")),
+        (["a", True], ("booleans (row 2)", "text (row 1)")),
+        (["2", 2], ("numbers (row 2)", "text (row 1)")),
+        ([None, "2", 2], ("numbers (row 3)", "text (row 2)")),
+        (["[2]", [2]], ()),
+        ([{"a": 1}, '{"a": 1}'], ()),
         ([True, False], ("Boolean",)),
     ],
 )
@@ -71,6 +73,45 @@ def test_a_mark_of_the_encoding_is_passed_over(tmp_path, name):
     path = _written(tmp_path, name, [1, 2])
     path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
     assert read(path).users.ids.tolist() == [1, 2]
+
+
+KEYS = {
+    "plain": ("user", '"user"'),
+    "escaped": ("user", r'"us\u0065r"'),
+    "not ASCII": ("usuário", '"usuário"'),
+    "not ASCII, escaped": ("usuário", r'"usu\u00e1rio"'),
+    "with a quote": ('a"b', r'"a\"b"'),
+    "with a slash": ("a/b", r'"a\/b"'),
+}
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize(("column", "key"), KEYS.values(), ids=KEYS)
+def test_however_a_key_is_written_its_values_are_of_one_kind(tmp_path, name, column, key):
+    for values, told in ((["1", 1], "mixes"), ([1, 2], None)):
+        path = _written(tmp_path, name, values, key=column)
+        text = path.read_text(encoding="utf-8")
+        path.write_text(key.join(text.rsplit(json.dumps(column), 1)), encoding="utf-8")  # in the last record
+        if told is None:
+            assert read(path, user=column).users.ids.tolist() == values
+        else:
+            with pytest.raises(FormatError, match=facts(name, told, "row 1", "row 2")):
+                read(path, user=column)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@pytest.mark.parametrize("key", ['"user"', r'"us\u0065r"'])
+def test_a_record_that_has_a_key_twice_is_refused(tmp_path, name, key):
+    path = _written(tmp_path, name, [7, 8, 9])
+    path.write_text(path.read_text(encoding="utf-8").replace('"user": 8', f'"user": 8, {key}: 7'), encoding="utf-8")
+    with pytest.raises(FormatError, match=facts(name, "row 2", "'user'", "more than once")):
+        read(path)
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_text_that_is_the_name_of_a_column_is_text(tmp_path, name):
+    values = ["user", "item", 'a "user": x']
+    assert sorted(read(_written(tmp_path, name, values)).users.ids.tolist()) == sorted(values)
 
 
 VALUES = st.one_of(st.booleans(), st.integers(0, 3), st.sampled_from(["0", "1", "true", "x"]))

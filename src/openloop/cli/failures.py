@@ -161,9 +161,11 @@ def _reader_has_gone() -> bool:
 
 def _name(refused: OSError) -> str:
     """The file; what cannot be written and has no name is stdout, since `openloop.support.atomic` names the others."""
-    if refused.filename is None:
-        return "stdout" if refused.errno in (*FULL, errno.EPIPE) else "a file or device"
-    return repr(os.fsdecode(refused.filename))
+    if refused.filename is not None:
+        return repr(os.fsdecode(refused.filename))
+    if refused.errno == errno.EIO and stdout_error() is None:  # a device may also fail to read
+        return "a file or device"
+    return "stdout" if refused.errno in (*FULL, errno.EPIPE) else "a file or device"
 
 
 def _undecodable(error: UnicodeDecodeError) -> Failure:

@@ -222,9 +222,14 @@ def say(text: str, *, err: bool = False) -> None:
     typer.echo(visible(text, lines=True), err=err)
 
 
+def tell(text: str) -> None:
+    """A line on stderr, which stays one line whatever names are in it."""
+    typer.echo(visible(text), err=True)
+
+
 def complain(text: str) -> None:
     """A line on stderr about what went wrong."""
-    typer.echo(f"openloop: {visible(text)}", err=True)
+    tell(f"openloop: {text}")
 
 
 def console() -> Console:
@@ -280,15 +285,15 @@ def write_json(content: Any, target: str) -> None:
 
 def tell_reading(log: object, models: Iterable[str]) -> None:
     """A line on stderr before the first file is opened: a person sees at once that the work has begun."""
-    typer.echo(f"reading {log}, and the predictions of {joined(list(dict.fromkeys(models)))}", err=True)
+    tell(f"reading {log}, and the predictions of {joined(list(dict.fromkeys(models)))}")
 
 
 def tell_kept(path: str) -> None:
     """A line on stderr about what an interruption leaves."""
-    say(f"finished work is kept in {path}; the same command continues from there", err=True)
+    tell(f"finished work is kept in {path}; the same command continues from there")
 
 
 def tell_written(*paths: str) -> None:
     """A line on stderr for each file."""
     for path in paths:
-        say(f"wrote {path}", err=True)
+        tell(f"wrote {path}")

@@ -39,6 +39,8 @@ def existing(path: Path) -> Path:
         raise InputError(msg)
     if size < 0:
         raise InputError(f"{path}: no such file.{_near(path)}")
+    if not path.is_file():
+        raise InputError(f"{path}: must be an ordinary file, got a device or a pipe; save it first, then name it.")
     if size == 0:
         raise FormatError(f"{path}: the file is empty (0 bytes); write or fetch it again.")
     return path

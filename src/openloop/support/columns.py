@@ -96,6 +96,8 @@ def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:
         return found[0]
     if found:
         raise _several(table, role, found)
+    if not table.columns:
+        raise ColumnError(f"{table.name}: must have a {role} column, and has no columns; write or fetch it again.")
     guess = near([c for c in table.columns if c not in used], role)
     none = ", or rating=False where every row is a positive" if role == "rating" else ""
     raise ColumnError(

@@ -97,6 +97,9 @@ def test_matrices_are_users_by_items_in_order_of_id(files, tmp_path):
         read(files, tmp_path / "no.npy")
     with pytest.raises(FormatError, match="no such file"):
         read(files, tmp_path / "none.npy")
+    (tmp_path / "folder.npy").mkdir()
+    with pytest.raises(FormatError, match="no ordinary file"):
+        read(files, tmp_path / "folder.npy")
 
 
 def test_a_wide_table_names_every_user_and_item_once(files, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+from http.server import BaseHTTPRequestHandler
 
 import pytest
 
@@ -123,6 +124,62 @@ def test_a_server_that_sends_another_range_is_refused(tmp_path):
         with pytest.raises(FormatError, match=facts("from 7", "from 100")):
             datasets.fetch("coat", tmp_path, accept_terms=True, url=f"{address}/coat")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def cut(tmp_path):
+    """A download of which 100 bytes came, and what the server answers next."""
+    answer = Answer(COAT, version=ETAG, cut=100)
+    with served(coat=answer) as address:
+
+        def again():
+            return datasets.fetch("coat", tmp_path, accept_terms=True, url=f"{address}/coat")
+
+        with pytest.raises(FormatError):
+            again()
+        answer.cut = None
+        yield answer, again
+
+
+def test_a_server_that_goes_on_with_another_version_is_asked_for_all_of_it(cut, monkeypatch):
+    answer, again = cut
+    usual = answer.to
+
+    def ignoring(request):  # what If-Range says
+        answer.version = {"ETag": '"v2"'}
+        return usual({name: value for name, value in request.items() if name != "If-Range"})
+
+    monkeypatch.setattr(answer, "to", ignoring)
+    assert again().sha256 == SHA256
+    assert [request.get("Range") for request in answer.asked] == [None, "bytes=100-", None]
+
+
+def test_a_server_that_sends_less_than_was_asked_for_is_asked_again(cut, tmp_path, monkeypatch):
+    answer, again = cut
+    span = {"Content-Range": f"bytes 100-149/{len(COAT)}", "Content-Length": "50"} | ETAG
+    with monkeypatch.context() as short:
+        short.setattr(answer, "to", lambda _request: (206, span, COAT[100:150]))
+        with pytest.raises(FormatError, match=facts("cut short", f"150 of {len(COAT):,}", "continues")):
+            again()
+    assert again().sha256 == SHA256
+    assert answer.asked[-1]["Range"] == "bytes=150-"
+
+
+@pytest.mark.parametrize("length", ["9" * 5000, "-7", "x"])
+def test_a_length_that_is_none_is_not_believed(tmp_path, length):
+    with pytest.raises((FormatError, InputError), match=facts("coat")):
+        fetched(tmp_path, coat=Answer(b"no archive", headers={"Content-Length": length}))
+
+
+def test_what_a_server_says_at_length_is_cut(tmp_path, monkeypatch):
+    monkeypatch.setitem(BaseHTTPRequestHandler.responses, 404, ("x" * 9000, ""))
+    for answer, told in (
+        (Answer(status=404), "HTTP 404"),
+        (Answer(status=302, headers={"Location": f"ftp://{'x' * 9000}"}), "url must begin with"),
+    ):
+        with pytest.raises(InputError, match=told) as caught:
+            fetched(tmp_path, coat=answer)
+        assert "x" * 201 not in str(caught.value)
 
 
 def test_two_processes_do_not_write_one_part(tmp_path):

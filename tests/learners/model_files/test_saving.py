@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import struct
 from pathlib import Path
@@ -252,6 +253,12 @@ def test_files_of_other_formats(tmp_path, content):
     (tmp_path / "model").write_bytes(content)
     with pytest.raises(FormatError, match=facts(tmp_path / "model", "not a safetensors")):
         ol.load(tmp_path / "model")
+
+
+def test_a_pipe_is_not_called_empty(tmp_path):
+    os.mkfifo(tmp_path / "m.safetensors")
+    with pytest.raises(InputError, match=facts("m.safetensors", "ordinary file", "pipe", "save it first")):
+        ol.load(tmp_path / "m.safetensors")
 
 
 def test_an_empty_file(tmp_path):

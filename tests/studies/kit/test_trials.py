@@ -131,13 +131,18 @@ def test_code_that_changes_while_a_run_goes_on_is_refused(tmp_path):
 def test_remains_of_killed_processes_are_removed_once_they_are_old(tmp_path):
     with Trials(tmp_path, 0):
         pass
-    old, young = (tmp_path / "trials" / f".{name}.npz.x1" for name in ("old", "young"))
-    for file in (old, young):
+    trials = tmp_path / "trials"
+    mark = "npz.0123abcd-7-7-0123abcd.openloop"  # of another host
+    old, young, folder, other = (
+        trials / f".{name}" for name in (f"old.{mark}", f"young.{mark}", f"x.{mark}", "x.npz.bak")
+    )
+    for file in (old, young, other):
         file.write_text("")
-    os.utime(old, (0, 0))
+    folder.mkdir()
+    for file in (old, other, folder):
+        os.utime(file, (0, 0))
     with Trials(tmp_path, 0):
-        assert not old.exists()
-        assert young.exists()
+        assert sorted(trials.iterdir()) == sorted([young, other, folder])
 
 
 def test_a_failing_trial_says_why_and_the_others_are_kept(tmp_path):

@@ -118,7 +118,7 @@ def _refuse_other_cover(what: str, role: str, found: Ints, ids: Vocabulary) -> N
 def _matrix(what: str, path: Path) -> Array:
     """The scores of an array file, left on disk until they are looked at."""
     if not path.is_file():
-        raise FormatError(f"{what}: no such file.")
+        raise FormatError(f"{what}: is no ordinary file; name one." if path.exists() else f"{what}: no such file.")
     try:
         found: Array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (ValueError, OSError, EOFError, SyntaxError, TokenError) as error:  # a header is Python text

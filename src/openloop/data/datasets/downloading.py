@@ -21,13 +21,14 @@ from typing import IO, Any
 
 from openloop.data.datasets.records import Archive, Dataset
 from openloop.data.datasets.unpacking import refuse_no_room
-from openloop.errors import FormatError, InputError, OpenloopError
+from openloop.errors import SHOWN, FormatError, InputError, OpenloopError, quoted
 from openloop.support.atomic import write_text
 from openloop.support.progress import Step
 
 MOST = 2**34  # bytes of a download of unknown size: 16 GiB
 BLOCK = 2**18
 PATIENCE = 60  # seconds without a byte
+DIGITS = 20  # of a size
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +54,7 @@ class PartialDownload:
 
     def begin(self, source: str, answer: Any) -> None:
         """Note what the first byte belongs to."""
-        tag = answer.headers.get("ETag") or ""
-        version = answer.headers.get("Last-Modified") or "" if tag.startswith("W/") or not tag else tag
-        write_text(self.beside, json.dumps({"url": source, "version": version}))
+        write_text(self.beside, json.dumps({"url": source, "version": _version(answer)}))
 
     def remove(self) -> None:
         """Leave nothing."""
@@ -192,7 +191,7 @@ def _open(source: str, begun: int, version: str) -> Any:
     rest = {"Range": f"bytes={begun}-"} | ({"If-Range": version} if version else {}) if begun else {}
     request = urllib.request.Request(source, headers={"User-Agent": "openloop", **rest})  # noqa: S310, checked above
     try:
-        return opener.open(request, timeout=PATIENCE)
+        answer = opener.open(request, timeout=PATIENCE)
     except urllib.error.HTTPError as error:
         if error.code != http.client.REQUESTED_RANGE_NOT_SATISFIABLE or not begun:
             raise
@@ -200,6 +199,22 @@ def _open(source: str, begun: int, version: str) -> Any:
             return error  # nothing is missing
         error.close()
         return _open(source, 0, "")
+    partial = answer.status == http.client.PARTIAL_CONTENT
+    if begun and partial and _is_another(_version(answer), version):  # although the rest of the same was asked for
+        answer.close()
+        return _open(source, 0, "")
+    return answer
+
+
+def _version(answer: Any) -> str:
+    """What names the version of what a server sends, as If-Range takes it; empty where nothing does."""
+    tag = answer.headers.get("ETag") or ""
+    return answer.headers.get("Last-Modified") or "" if tag.startswith("W/") or not tag else tag
+
+
+def _is_another(now: str, before: str) -> bool:
+    """Whether two names of versions are both tags, or both dates, and differ."""
+    return bool(now and before) and now != before and now.startswith('"') == before.startswith('"')
 
 
 def refuse_scheme(url: str, *, secure: bool) -> None:
@@ -207,25 +222,34 @@ def refuse_scheme(url: str, *, secure: bool) -> None:
     allowed = ("https",) if secure else ("https", "http")
     if urllib.parse.urlsplit(url).scheme not in allowed:
         raise InputError(
-            f"url must begin with {' or '.join(f'{a}://' for a in allowed)}, got {url!r}; use another source."
+            f"url must begin with {' or '.join(f'{a}://' for a in allowed)}, got {quoted(url)}; use another source."
         )
 
 
 def _span(answer: Any, begun: int) -> tuple[int, int | None]:
-    """The first byte that the server sends, and the bytes of the whole file, None where it does not say."""
+    """The first byte that the server sends, and the bytes of the whole file, None where it does not say.
+
+    A server may send less than was asked for.
+    """
     if answer.status == http.client.REQUESTED_RANGE_NOT_SATISFIABLE:
         return begun, begun  # all of it is there
-    start = 0
+    start, whole = 0, ""
     if answer.status == http.client.PARTIAL_CONTENT:  # Content-Range: bytes 5-9/10
-        first = (answer.headers.get("Content-Range") or "").removeprefix("bytes ").partition("-")[0]
-        start = int(first) if first.isdecimal() else -1
-    length = answer.headers.get("Content-Length")
-    return start, start + int(length) if length is not None and length.isdecimal() else None
+        span, _, whole = (answer.headers.get("Content-Range") or "").removeprefix("bytes ").partition("/")
+        start = _size(span.partition("-")[0], -1)
+    length = _size(answer.headers.get("Content-Length") or "", None)
+    return start, _size(whole, None if length is None else start + length)
+
+
+def _size(digits: str, otherwise: Any) -> Any:
+    """A number of bytes, if these are digits, and no more of them than any size has."""
+    return int(digits) if digits.isdecimal() and len(digits) < DIGITS else otherwise
 
 
 def _unreachable(dataset: Dataset, source: str, error: Exception) -> InputError:
     why = str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
     why = f"HTTP {error.code} {why}" if isinstance(error, urllib.error.HTTPError) else why
+    why = f"{why[:SHOWN]}…" if len(why) > SHOWN else why  # a server may say anything, at any length
     return InputError(
         f"{dataset.name}: {source} cannot be fetched ({why}); try again later, or fetch it by hand: see {dataset.home}."
     )

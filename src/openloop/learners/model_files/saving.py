@@ -162,6 +162,8 @@ def _existing(file: Path) -> Path:
         raise InputError(f"{file}: is a folder; give a model file.")
     if not file.exists():
         raise InputError(f"{file}: no such file; ol.load reads what model.save(path) wrote, and vectors.")
+    if not file.is_file():
+        raise InputError(f"{file}: must be an ordinary file, got a device or a pipe; save it first, then name it.")
     if file.stat().st_size == 0:
         raise FormatError(f"{file}: the file is empty (0 bytes); fetch or save the model again.")
     return file

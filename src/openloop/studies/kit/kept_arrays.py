@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import numpy.typing as npt
 
 from openloop.errors import InputError
 from openloop.support.atomic import replacing
+from openloop.support.leftovers import OURS
 
 Given = Mapping[str, npt.NDArray[Any]]
 Outcome = dict[str, npt.NDArray[Any]]
@@ -71,7 +73,11 @@ def _digest(file: Path, arrays: Given) -> npt.NDArray[np.str_]:
 
 
 def remove_remains(folder: Path) -> None:
-    """Delete what was left half-written, also on another host, unless it is so young that it may still be written."""
+    """Delete what was left half-written, also on another host, unless it is so young that it may still be written.
+
+    Only files with the mark of openloop go.
+    """
     for file in folder.glob(".*.npz.*"):
-        if time.time() - file.stat().st_mtime > A_DAY:
-            file.unlink(missing_ok=True)
+        with suppress(OSError):  # another run may have deleted it
+            if OURS.fullmatch(file.name) and file.is_file() and time.time() - file.lstat().st_mtime > A_DAY:
+                file.unlink()
