@@ -8,7 +8,7 @@ import json
 import re
 from html.parser import HTMLParser
 
-VOID = {"meta", "path", "br", "img"}
+VOID = {"meta", "path", "br", "img", "link"}
 ADDRESSES = ("src", "href", "data", "action", "poster", "srcset")
 
 
@@ -63,7 +63,7 @@ def check_safe(text: str) -> None:
     for tag, attributes in page.tags:
         assert not [key for key in attributes if key.startswith("on")], (tag, attributes)
         for address in filter(None, map(attributes.get, ADDRESSES)):
-            assert address.startswith("data:image/" if tag == "img" else "#"), (tag, address)
+            assert address.startswith("data:image/" if tag in ("img", "link") else "#"), (tag, address)
     style = next(iter(re.findall(r"<style>(.*?)</style>", text, re.DOTALL)))
     assert "@import" not in style
     assert "url(" not in style

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from openloop.audits.change_lists import Differing
-from openloop.reporting.blocks import TableBlock
+from openloop.reporting.blocks import STATES, TableBlock
 from openloop.reporting.change_sections import change_page, difference, differing
 from openloop.reporting.html import report
 from tests.audit_cases import HOSTILE, small_audit
@@ -44,11 +44,15 @@ def test_nothing_in_common_leaves_words():
     check_safe(text)
     assert "no order to compare" in text
     assert "settings in the two files are the same" in text
+    assert "<h3>Why</h3>" not in text
+    assert STATES["changes"][0] in text
 
 
 def test_differences_have_an_interval_where_there_is_one():
     assert difference(VALUE) == ("+1.00", "0.80 … 1.20")
-    assert difference(replace(VALUE, low=None, high=None)) == ("+1", "")
+    assert difference(replace(VALUE, low=None, high=None)) == ("+1.00", "")  # rounded as the two values are
+    point = {"old_low": 1.0, "old_high": 1.0, "new_low": 2.0, "new_high": 2.0}
+    assert difference(replace(VALUE, low=None, high=None, **point)) == ("+1", "")
     assert difference(replace(VALUE, new_estimand="per user")) == ("not the same estimand", "")
 
 

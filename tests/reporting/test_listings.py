@@ -26,6 +26,7 @@ def test_a_line_per_model_and_a_column_per_metric(result):
     for row, model in zip(table.rows, "ab", strict=True):
         assert row[1].value == result[model, "coverage@3", "lists"].value
         assert (row[1].detail, " … " in row[2].detail) == ("", True)
+        assert row[1].text == f"{row[1].value:.3f}"  # as many decimals in each line
     assert [item[0] for item in meaning.items] == ["coverage@3", "popularity@3"]
     assert all(item[1] for item in meaning.items)
 

@@ -92,3 +92,9 @@ def test_bounds_begin_and_end_with_the_curve(audit):
     gammas = [cell.value for cell in column(tables.tilted([curve]), "Γ")]
     assert (gammas[0], gammas[-1]) == (1.0, curve.at[-1])
     assert gammas == sorted(set(gammas))
+
+
+def test_bounds_near_0_have_no_more_decimals_than_the_others(audit):
+    low = (-0.04, 5e-6, 0.03)
+    curve = replace(audit.curves[0], at=(1.0, 2.0, 3.0), low=low, high=tuple(x + 0.02 for x in low), value=())
+    assert [cell.text for cell in column(tables.tilted([curve]), "lowest")] == ["−0.0400", "0.0000", "0.0300"]

@@ -56,6 +56,12 @@ def test_a_chart_s_page_is_safe_whatever_its_covariates_are_called(chart):
     assert json.dumps(SCRIPTS[0]) in json.dumps(spec)  # escaped, not lost
 
 
+def test_a_number_stays_with_its_unit_and_an_interval_is_not_broken():
+    text = page_of("t", [Text(text="a, per cell; −0.864 … 1.019, 95 %"), Text(text="naive, ips … and more")])
+    assert "a, per cell; −0.864\u00a0…\u00a01.019, 95\u00a0%" in text
+    assert "naive, ips … and more" in text
+
+
 @pytest.mark.parametrize("text", [*SCRIPTS, *HOSTILE])
 @pytest.mark.parametrize("marked", [False, True])
 def test_every_block_of_any_text_is_safe(text, marked):

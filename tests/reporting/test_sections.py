@@ -60,11 +60,14 @@ def test_what_would_change_the_order_is_said_beside_the_verdict(subject, bare):
     assert (term, value) == ("Γ*", "–")  # its difference to the next model covers 0
     assert "covers 0" in words
     assert sections.changes(bare) == []
-    known = [replace(c, gamma=1.5, rho=math.inf) for c in subject.contrasts("mae", "snips")]
+    known = [replace(c, gamma=1.5, rho=math.inf, better=c.a) for c in subject.contrasts("mae", "snips")]
     found = sections.changes(replace(subject, found={("mae", "snips"): known}))
     assert [(term, value) for term, value, _ in found] == [("Γ*", "1.5×"), ("ρ*", "∞")]
     assert "more than this" in found[0][2]
     assert "does not reverse" in found[1][2]
+    unclear = [replace(c, gamma=1.5, rho=math.inf, better=None) for c in subject.contrasts("mae", "snips")]
+    ((_, value, _),) = sections.changes(replace(subject, found={("mae", "snips"): unclear}))
+    assert value == "–"  # an order that is not there does not reverse
 
 
 def test_agreement_of_the_estimators_is_said(subject):

@@ -29,6 +29,7 @@ def test_a_log_axis_has_a_few_ticks_inside_its_ends(low, high):
 def test_a_styled_chart_is_valid():
     content = styled(alt.layer(rule_at(0), rule_at(1, "y", dashed=True))).to_dict(validate=True)
     assert content["config"]["legend"]["orient"] == "bottom"
+    assert content["config"]["legend"]["columnPadding"] > 20  # a wider font than the drawer's still fits
 
 
 def test_an_isolated_name_keeps_its_text():

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from openloop.audits.results import Curve
 from openloop.reporting import tilts
-from openloop.reporting.blocks import FigureBlock, Heading, Section
+from openloop.reporting.blocks import FigureBlock, Fold, Heading, Section
 from openloop.reporting.sections import Subject
 from tests.audit_cases import comparison
 from tests.facts import facts
@@ -45,6 +45,8 @@ def test_each_difference_has_a_curve_and_the_models_share_one(audit, subject):
     (section,) = tilts.sensitivity(Subject.of(replace(audit, curves=many)))
     assert len(titles(section)) == 6
     assert "3 more differences" in words(section)
+    (fold,) = (b for b in section.blocks if isinstance(b, Fold))
+    assert len(fold.blocks[0].rows) > 20  # which nobody need scroll past
 
 
 def test_each_tilt_has_its_heading_and_its_turn_in_words(audit):
@@ -59,6 +61,17 @@ def test_each_tilt_has_its_heading_and_its_turn_in_words(audit):
     assert re.search(facts("reverses", "ρ* = 2.25×", "1.2×"), alts[0])
     assert re.search(facts("reverses", "κ* = 75 %", "30 %"), alts[1])
     assert re.search(facts("does not reverse"), alts[2])
+
+
+def test_a_difference_has_the_better_ranked_model_first(audit):
+    first, second = audit.result.ranking(audit.metric, audit.estimator)[:2]
+    given = replace(tilted(audit, "rho", (1.0, 1.5, 3.0)), a=second, b=first)
+    (section,) = tilts.sensitivity(Subject.of(replace(audit, curves=(given,))))
+    (figure,) = (b for b in section.blocks if isinstance(b, FigureBlock))
+    assert figure.title.startswith(f"{first} − {second}")
+    assert "−0.3 at the start" in figure.alt
+    low, high = (cell.value for cell in figure.tables[0].rows[0][3:])
+    assert (low, high) == (-given.high[0], -given.low[0])
 
 
 def test_weights_without_a_scale_are_said_to_be_off_themselves(audit):

@@ -12,8 +12,8 @@ from openloop.reporting.words import about_estimator, about_metric, decimals_of,
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.123456, "0.1235"), (-2.5, "−2.5"), (1234567.8, "1,234,568"), (None, "–"), (math.nan, "–"), (math.inf, "∞"),
-     (-math.inf, "−∞"), (0.0, "0")],
+    [(0.123456, "0.1235"), (-2.5, "−2.5"), (1234567.8, "1,234,568"), (1109.3, "1,109"), (None, "–"), (math.nan, "–"),
+     (math.inf, "∞"), (-math.inf, "−∞"), (0.0, "0")],
 )  # fmt: skip
 def test_a_number_has_four_digits_and_a_true_minus(value, text):
     assert number(value) == text

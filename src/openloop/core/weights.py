@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Floats
+from openloop.support.wording import percent
 
 BINS_PER_OCTAVE = 16  # a quantile is right to 2^(1/16), 4.4 %
 OCTAVES = 64
@@ -240,5 +241,7 @@ def _uneven_users(users: int, effective: float | None, largest: float | None) ->
     """The flag for few users among many who carry an estimate."""
     if effective is None or effective >= THIN_SAMPLE or users < THIN_SAMPLE:
         return ()
-    found = f"it rests on {effective:.1f} effective users, and one user has {largest:.0%} of its variance over users"
+    found = (
+        f"it rests on {effective:.1f} effective users, and one user has {percent(largest)} of its variance over users"
+    )
     return (f"few users carry this estimate: {found}",)

@@ -90,7 +90,7 @@ def _marks(rows: Rows, order: Sequence[str], names: Sequence[str], title: str) -
     import altair as alt
 
     base = data(rows).encode(
-        y=alt.Y("y:N", scale=alt.Scale(domain=list(order)), title=None, axis=alt.Axis(labelLimit=130, ticks=False)),
+        y=alt.Y("y:N", scale=alt.Scale(domain=list(order)), title=None, axis=alt.Axis(labelLimit=190, ticks=False)),
         yOffset=alt.YOffset("series:N", scale=alt.Scale(domain=list(names))),
         color=series("series", names)["color"],
     )

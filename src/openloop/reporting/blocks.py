@@ -148,7 +148,9 @@ STATES = {
     "conditional": ("The log supports a choice under an assumption", "M4 12 Q7 6 10 10 T16 8"),
     "unsupported": ("The log cannot tell", "M5 5 15 15 M15 5 5 15"),
     "neutral": ("A comparison, without a verdict", "M4 10 16 10"),
+    "changes": ("What changed between two audits", "M4 7 15 7 M12 4 15 7 12 10 M16 13 5 13 M8 10 5 13 8 16"),
 }
+WHY = {"unsupported": "What the log does say", "changes": "In short"}  # above the sentences
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +158,7 @@ class VerdictBlock:
     """What the page says first: a state with its icon, a headline, why, what would change it, and what to do next."""
 
     kind: ClassVar[str] = "verdict"
-    state: Literal["supported", "conditional", "unsupported", "neutral"]
+    state: Literal["supported", "conditional", "unsupported", "neutral", "changes"]
     headline: str
     sentences: tuple[str, ...] = ()
     reasons: tuple[str, ...] = ()
@@ -168,6 +170,11 @@ class VerdictBlock:
     def label(self) -> str:
         """The state in words."""
         return STATES[self.state][0]
+
+    @property
+    def why(self) -> str:
+        """The heading of the sentences."""
+        return WHY.get(self.state, "Why")
 
     @property
     def icon(self) -> str:

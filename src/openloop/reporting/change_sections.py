@@ -20,7 +20,7 @@ from openloop.reporting.blocks import (
 )
 from openloop.reporting.page_tables import name, value
 from openloop.reporting.rendering import page_of
-from openloop.reporting.words import number, rounded, signed, span
+from openloop.reporting.words import decimals_of, fixed, number, rounded, signed, span
 from openloop.support.wording import counted, level_of
 
 COLUMNS = ("what", "old", "new")
@@ -33,7 +33,7 @@ TESTED = (
 def change_page(found: Changes, title: str | None = None) -> str:
     """The page as text."""
     models = counted(len(found.shared), "model")
-    top = VerdictBlock(state="neutral", headline=f"{found.headline}.", sentences=found.sentences)
+    top = VerdictBlock(state="changes", headline=f"{found.headline}.", sentences=found.sentences)
     parts = (_verdicts(found), _orders(found), _estimates(found), _support(found))
     names = (*found.shared, *found.added, *found.gone)
     return page_of(title or f"Two audits of {models}", (top,), sections=parts, names=names)
@@ -126,8 +126,10 @@ def difference(v: ValueChange) -> tuple[str, str]:
     """new − old, and its interval where there is one."""
     if not v.comparable:
         return "not the same estimand", ""
-    if v.low is None or v.high is None:
-        return signed(v.difference), ""
+    if v.low is None or v.high is None:  # as many decimals as the two values have
+        known = [d for d in (decimals_of(v.old_low, v.old_high), decimals_of(v.new_low, v.new_high)) if d is not None]
+        text = fixed(v.difference, min(known)) if known else number(v.difference)
+        return f"+{text}" if v.difference > 0 else text, ""
     return rounded(v.difference, v.low, v.high, sign=True)
 
 

@@ -204,7 +204,8 @@ def _calibration(check: Check) -> Any:
     title = titled(
         "Calibration on held-out cells",
         "Correct p lie on the dashed line.",
-        f"Expected calibration error {found.error:.2g}; chance alone gives about {found.chance:.2g}.",
+        f"Expected calibration error {found.error:.2g};",
+        f"chance alone gives about {found.chance:.2g}.",
     )
     return alt.layer(_diagonal(ends), bars, points).properties(width=WIDTH, height=HEIGHT, title=title)
 
@@ -286,17 +287,19 @@ def _overlap(check: Check) -> Any:
         if found.coefficient is None
         else [
             f"Weighted rows represent all cells. The two overlap by {found.coefficient:.0%},",
-            f"and {found.below or 0.0:.1%} of the cells have a p below {found.smallest:.2g}, the smallest of a row.",
+            f"and {found.below or 0.0:.1%} of the cells have a p below {found.smallest:.2g},",
+            "the smallest of a row.",
         ]
     )
     names = [name for name, shares in series.items() if shares is not None]
+    share = "share of rows, and of cells" if found.grid is not None else "share of rows"
     return (
         alt.Chart(alt.Data(values=rows))
         .mark_bar(opacity=0.55, binSpacing=0)
         .encode(
             x=alt.X("from:Q", scale=scale, axis=axis, title="propensity p"),
             x2=alt.X2("to:Q"),
-            y=alt.Y("share:Q", stack=None, axis=alt.Axis(format="~%"), title="share of rows, and of cells"),
+            y=alt.Y("share:Q", stack=None, axis=alt.Axis(format="~%"), title=share),
             y2=alt.Y2Datum(0),
             color=alt.Color(
                 "of:N", title=None, scale=alt.Scale(domain=names, range=[ORANGE, BLUE][-len(names) :])

@@ -9,7 +9,7 @@ from openloop.core.lists import LISTS
 from openloop.reporting.blocks import Cell, Section, TableBlock, Terms, Text
 from openloop.reporting.page_tables import name, value
 from openloop.reporting.sections import Subject
-from openloop.reporting.words import about_metric, rounded
+from openloop.reporting.words import about_metric, fixed, number, rounded
 from openloop.support.wording import counted, level_of
 
 
@@ -40,5 +40,6 @@ def _table(result: Comparison) -> TableBlock:
 def _cell(result: Comparison, model: str, metric: str) -> Cell:
     """A value over its interval; a property of all lists together has none."""
     e = result[model, metric, LISTS]
-    text, interval = rounded(e.value, *e.limits(result.level))
-    return value(e.value, text, interval if e.units else "")
+    if not e.units:
+        return value(e.value, fixed(e.value, 3) if e.value == 0 or e.value >= 0.01 else number(e.value, 2))
+    return value(e.value, *rounded(e.value, *e.limits(result.level)))

@@ -15,7 +15,7 @@ from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
 from openloop.reporting.sensitivity_figures import TILTS
 from openloop.reporting.weight_figures import carried_by, propensity_bins
-from openloop.reporting.words import direction, fixed, number, outcome, rounded, span
+from openloop.reporting.words import decimals_of, direction, fixed, number, outcome, rounded, span
 from openloop.support.wording import TURNS, critical, estimands, joined, level_of, percent, pvalue
 
 CONTRASTS = 400  # in a table, at most
@@ -198,10 +198,10 @@ def tilted(curves: Sequence[Curve]) -> TableBlock:
         (
             name(c.a if c.b is None else f"{c.a} − {c.b}"),
             value(c.at[k], critical(c.against, c.at[k])),
-            *([value(c.value[k])] if c.value else []),
-            *(value(c.low[k]), value(c.high[k])),
+            *(value(x, number(x) if decimals is None else fixed(x, decimals + 1)) for x in _at(c, k)),
         )
         for c in curves
+        for decimals in [decimals_of(min(c.low), max(c.high))]
         for k in sorted({round(n * (len(c.at) - 1) / (GAMMAS - 1)) for n in range(GAMMAS)})
     )
     of = f"{first.estimator} of {first.metric}"
@@ -211,6 +211,11 @@ def tilted(curves: Sequence[Curve]) -> TableBlock:
     letter = TILTS[first.against].letter
     caption = f"Differences in {first.metric} against {letter}, with their intervals"
     return TableBlock(caption=caption, columns=("of", letter, "difference", "low", "high"), rows=rows)
+
+
+def _at(c: Curve, k: int) -> tuple[float, ...]:
+    """The value, if the curve has one, and the limits at one of its points."""
+    return (*([c.value[k]] if c.value else []), c.low[k], c.high[k])
 
 
 def histogram(summary: WeightSummary) -> TableBlock:

@@ -25,6 +25,7 @@ ESCAPES = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 # Text and the element that it is shown in, "" for none.
 Piece = tuple[str, str]
+INTERVAL = re.compile(r"(?<!\w)(−?[\d.,]+) … (?=[−\d])")
 MARKS = {"strong": r"\*\*(.+?)\*\*", "code": r"`(.+?)`"}
 
 
@@ -94,8 +95,8 @@ def splitter(names: Sequence[str], marks: dict[str, str]) -> Callable[[str], lis
 
 
 def _unbroken(text: str) -> str:
-    """A number and its unit stay on one line."""
-    return text.replace(" %", "\u00a0%")
+    """A number and its unit stay on one line, and so do the limits of an interval."""
+    return INTERVAL.sub("\\1\u00a0…\u00a0", text.replace(" %", "\u00a0%"))
 
 
 def embedded(spec: Any) -> Any:

@@ -127,8 +127,10 @@ def changes(of: Subject) -> list[tuple[str, str, str]]:
 
 
 def _least(of: Subject, model: str, name: str) -> float | None:
-    """The least Γ*, ρ* or κ* of a model's differences; None where one of them is not known."""
+    """The least Γ*, ρ* or κ* of a model's differences; None where one is not known, or its order is not."""
     own = [c for c in of.contrasts(of.metric, of.estimator) if model in c.models]
+    if any(c.better is None for c in own):
+        return None
     known = [value for c in own if (value := getattr(c, name)) is not None]
     return min(known) if own and len(known) == len(own) else None
 

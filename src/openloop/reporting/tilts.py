@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from openloop.audits.results import Curve
 from openloop.core.tilts import Against
 from openloop.reporting import page_tables as tables
-from openloop.reporting.blocks import Bullets, Heading, Section, Text, figures
+from openloop.reporting.blocks import Bullets, Fold, Heading, Section, Text, figures
 from openloop.reporting.sections import Subject
 from openloop.reporting.sensitivity_figures import TILTS, sensitivity_chart, turns
 from openloop.reporting.words import number, signed, span
@@ -79,18 +80,25 @@ def _introduction(of: Subject, curve: Curve) -> str:
 
 def _curves(of: Subject, curves: Sequence[Curve]) -> Iterator[Any]:
     place = {model: n for n, model in enumerate(of.result.ranking(curves[0].metric, curves[0].estimator))}
-    pairs = sorted((c for c in curves if c.b is not None), key=lambda c: min(place[c.a], place[c.b or c.a]))
+    pairs = sorted((_facing(c, place) for c in curves if c.b is not None), key=lambda c: place[c.a])
     singles = [curve for curve in curves if curve.b is None]
     for curve in pairs[:DIFFERENCES]:
         yield from figures(sensitivity_chart(curve), [_described(curve)], [tables.tilted([curve])])
     if len(pairs) > DIFFERENCES:
         left = counted(len(pairs) - DIFFERENCES, "more difference")
-        yield Text(text=f"The curves of {left} are in the table only.")
-        yield tables.tilted(pairs[DIFFERENCES:])
+        yield Fold(summary=f"The curves of {left}, as a table", blocks=(tables.tilted(pairs[DIFFERENCES:]),))
     if singles:
         bounds = "; ".join(f"{c.a} {span(c.low[-1], c.high[-1])}" for c in singles[:10])
         alt = f"Bounds of each model's {singles[0].metric} against Γ. At Γ = {number(singles[0].at[-1], 3)}: {bounds}."
         yield from figures(sensitivity_chart(singles), [alt], [tables.tilted(singles)])
+
+
+def _facing(curve: Curve, place: Mapping[str, int]) -> Curve:
+    """The curve of a difference with the better ranked model first, as in the other charts."""
+    if curve.b is None or place[curve.a] <= place[curve.b]:
+        return curve
+    low, high, value = (tuple(-x for x in given) for given in (curve.high, curve.low, curve.value))
+    return replace(curve, a=curve.b, b=curve.a, low=low, high=high, value=value)
 
 
 def _described(curve: Curve) -> str:

@@ -76,7 +76,7 @@ def number(value: float | None, digits: int = 4) -> str:
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return minus(f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}")
+    return minus(f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:,.{digits}g}")
 
 
 def signed(value: float) -> str:

@@ -18,6 +18,7 @@ const look = {
 const fitted = (width, names) => ({
   ...look,
   axis: { ...look.axis, labelLimit: width < 500 ? 110 : 200 },
+  axisYBand: { labelPadding: 6 },
   axisX: { labelOverlap: true, labelFlush: false, labelSeparation: 6 },
   axisXQuantitative: { tickCount: Math.max(3, Math.floor(width / 100)) },
   legend: { ...look.legend, ...legend(width, names) },
@@ -28,7 +29,7 @@ function legend(width, names) {
   const room = width - (width < 500 ? 120 : 160);
   const longest = Math.min(200, 7 * Math.max(4, ...names.map((name) => name.length)) + 34);
   const columns = Math.max(1, Math.min(names.length, Math.floor(room / longest)));
-  return { columns, labelLimit: Math.min(240, room / columns - 24) };
+  return { columns, labelLimit: columns === 1 ? Math.min(300, width - 70) : Math.min(240, room / columns - 24) };
 }
 
 function namesOf(node) {
