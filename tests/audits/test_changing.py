@@ -103,7 +103,7 @@ def test_the_same_log_with_fewer_items_is_not_called_another_log():
     text = " ".join(changes_between(all_items, fewer).sentences)
     assert "logs differ." not in text
     assert "scored rows differ" in text
-    assert "same population" in text
+    assert "different populations" in text
     assert "same population" not in " ".join(changes_between(all_items, audited(2)).sentences)
 
 
