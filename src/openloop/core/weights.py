@@ -239,7 +239,7 @@ def few_users(users: int) -> list[str]:
 
 def _uneven_users(users: int, effective: float | None, largest: float | None) -> tuple[str, ...]:
     """The flag for few users among many who carry an estimate."""
-    if effective is None or effective >= THIN_SAMPLE or users < THIN_SAMPLE:
+    if effective is None or largest is None or effective >= THIN_SAMPLE or users < THIN_SAMPLE:
         return ()
     found = (
         f"it rests on {effective:.1f} effective users, and one user has {percent(largest)} of its variance over users"
