@@ -53,6 +53,9 @@ def test_what_was_not_checked_is_said(audit):
     (section,) = evidence.weights(Subject.of(replace(audit, check=check(Known().fit(log()), log()))))
     assert re.search(facts("Calibration", "not computed", "Known"), words(section))
     assert ".." not in words(section)
+    found = replace(audit.check, margins=(), not_computed={"margins": "too many cells"})
+    (section,) = evidence.weights(Subject.of(replace(audit, check=found)))
+    assert re.search(facts("Margins", "not computed", "too many cells"), words(section))
 
 
 def test_the_open_loop_is_held_against_each_estimator(audit, subject):

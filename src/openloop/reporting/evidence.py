@@ -90,10 +90,9 @@ def _check(check: Check) -> Iterator[Any]:
     yield Text(text=f"{check.model} on {counted(check.rows, 'row')}. {trust}")
     if check.flags:
         yield Bullets(title="To mind", items=check.flags)
-    if check.calibration is None:
-        yield Text(text=f"Calibration was not computed: {check.not_computed['calibration'].rstrip('.')}.")
-    else:
-        found = check.calibration
+    for part, why in check.not_computed.items():
+        yield Text(text=f"{part.capitalize()}, not computed: {why.rstrip('.')}.")
+    if (found := check.calibration) is not None:
         alt = (
             f"Observed against predicted shares in {len(found.curve)} bins of held-out cells: expected calibration "
             f"error {number(found.error, 2)}, of which about {number(found.chance, 2)} is chance."
@@ -207,7 +206,7 @@ def _impressions(s: Setting, shown: Positions) -> Section:
 
 
 def left_out(of: Subject) -> Section:
-    """What is missing, what was assumed, and warnings."""
+    """What is missing, what was assumed, and flags of estimates."""
     result = of.result
     skipped = tuple(f"{m}, {e}: {reason}" for (m, e), reason in result.skipped.items())
     absent, own = ({}, ()) if of.audit is None else (of.audit.not_computed, of.audit.notes)
@@ -215,7 +214,7 @@ def left_out(of: Subject) -> Section:
     notes = tuple(dict.fromkeys((*result.notes, *own)))
     found = [("Left out", skipped), ("Not computed", uncomputed), ("Notes", notes), ("To mind", tuple(flagged(result)))]
     blocks = tuple(Bullets(title=title, items=items) for title, items in found if items)
-    nothing = Text(text="Nothing was left out, and there are no warnings.")
+    nothing = Text(text="Nothing was left out, and there is nothing to note.")
     return Section(id="notes", title="Left out, and notes", blocks=blocks or (nothing,))
 
 
