@@ -106,6 +106,8 @@ def test_fewer_models_are_the_two_that_may_be_told_apart():
     ]
     command = step(rules.FEWER, f"{ASKED} --baseline fours", pairs=pairs).command
     assert command == ASKED.replace(" 'fours=b c.csv'", "")
+    lists = "--metric overlap@5 --running fours --metric novelty@5"
+    assert step(rules.FEWER, f"{ASKED} {lists}", pairs=pairs).command == f"{command} --metric novelty@5"
     assert "('ones', 'rotate')" in step(rules.FEWER, pairs=pairs).command
     order = comparison().ranking("mae", "snips")
     assert repr(tuple(order[:2])) in step(rules.FEWER).command  # where no pair says so

@@ -25,6 +25,7 @@ OF_A_MODEL = ("user_features", "gamma", "quantile", "calibrate", "assumes")  # a
 INSIDE = MODELS["balanced"].inside  # of weights that name no model
 STREAM = "--stream"
 NEW_LOG = "NEW_LOG"
+RUNNING = "--running"
 BALANCED = "ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=SAMPLE)"
 SNIPS: Mapping[str, Any] = {"estimators": ["snips"]}
 SAMPLED = ("SAMPLE is a table of users, items and ratings, of cells drawn at random.",)
@@ -198,13 +199,14 @@ def _flag(name: str) -> str:
 
 
 def _without(words: Sequence[str], flags: set[str]) -> Iterator[str]:
-    """The words without these options and their values."""
+    """The words without these options and their values; without `--running`, no metric is asked for that needs it."""
     rest = iter(words)
     for word in rest:
-        if word in flags:
-            next(rest, None)
-        else:
+        value = next(rest, "") if word in flags or word == "--metric" else None
+        if value is None:
             yield word
+        elif word not in flags and not (RUNNING in flags and value.startswith("overlap@")):
+            yield from (word, value)
 
 
 def _nested(propensity: str, words: Sequence[str]) -> str:
