@@ -92,7 +92,9 @@ def size(found: Evidence, c: Contrast) -> str:
     text = three_digits(abs(c.value))
     if not math.isfinite(low):
         return f"{text} (one user gives no interval)"
-    return f"{text} ({level_of(found.result.level)} {three_digits(low)} to {three_digits(high)}, Holm p {chance(c.holm)})"
+    return (
+        f"{text} ({level_of(found.result.level)} {three_digits(low)} to {three_digits(high)}, Holm p {chance(c.holm)})"
+    )
 
 
 def _strata_words(found: Evidence, winner: str, other: str) -> Iterator[str]:
