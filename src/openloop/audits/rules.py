@@ -151,7 +151,7 @@ def cut_off(kept: float | None, limit: float, size: float | None) -> Iterator[Re
     those rows differ as the others do: K·θ must exceed (1 − K)·M. (Equal models, a floor that kept 90 to 95 % of
     the weight: 49 to 56 % of verdicts were wrong.)
     """
-    if kept is None or kept >= 1.0 - CUT:
+    if kept is None or kept >= 1.0 - CUT or kept < OVERLAP[0]:  # with less, nothing is decided anyway
         return
     if size is None or not kept * limit > (1.0 - kept) * size:
         need = None if size is None else (1.0 - kept) / kept * size
