@@ -107,6 +107,22 @@ def test_the_same_log_with_fewer_items_is_not_called_another_log():
     assert "same population" not in " ".join(changes_between(all_items, audited(2)).sentences)
 
 
+def test_one_log_in_a_larger_population_is_still_the_same_log():
+    """Its estimates are not independent, and one user more among the users changes no scored row."""
+    log = WORLD.observe(1)
+    more = ol.Feedback.from_arrays(
+        log.user, log.item, log.rating, users=log.n_users + 1, items=log.n_items, propensity=log.propensity
+    )
+    mae = {"metrics": ["mae"], "estimators": ["snips", "ips"], "check": False}
+    grids = {name: np.vstack([grid, grid[:1]]) for name, grid in WORLD.predictions.items()}
+    found = changes_between(ol.audit(WORLD.predictions, log, **mae), ol.audit(grids, more, **mae))
+    assert found.one_log
+    assert all(v.low is None for v in found.values)
+    text = " ".join(found.sentences)
+    assert "users differ, so the audits are about different populations" in text
+    assert "scored rows differ" not in text
+
+
 def _freedom(quantile):
     """The degrees of freedom at which t has this 97.5 % quantile."""
     from scipy.optimize import brentq

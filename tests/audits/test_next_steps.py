@@ -98,6 +98,15 @@ def test_rows_stay_on_disk_where_the_command_can_stream_them(remedy):
     assert ("--stream" in words) is not held
 
 
+def test_less_clipping_drops_the_floor_of_a_command_and_names_that_of_a_call():
+    asked = step(rules.UNCUT, f"{ASKED} --floor 0.05 --quantile 0.1")
+    assert asked.command == f"{ASKED} --estimator snips"
+    assert asked.where == ""
+    call = step(rules.UNCUT)
+    assert "without a floor" in call.where
+    assert call.where.partition(" ")[0] in call.command
+
+
 def test_fewer_models_are_the_two_that_may_be_told_apart():
     few = Reason(code="untold", text="", remedy=rules.FEWER)
     pairs = [

@@ -88,6 +88,18 @@ def test_metrics_of_cells_are_rehearsed_by_every_sum_over_rows(name, estimator):
     assert (found.metric, found.estimator.partition("@")[0], found.draws) == (name, estimator.partition("@")[0], 3)
 
 
+def test_draws_with_cut_weights_have_the_sums_that_their_rule_needs():
+    """A clear difference exceeds what the cap cuts off, in the log and in its draws."""
+    of = world(gap=2.0)
+    log = of.observe(1)
+    cap = round(float(np.quantile(1 / log.propensity, 0.9)))
+    asked = {"metrics": ["mae"], "estimators": [f"clipped@{cap}"], "strata": [], "check": False}
+    found = ol.audit(of.predictions, log, of.propensities, rehearse=10, **asked)
+    assert found.result["a", "mae", f"clipped@{cap}"].diagnostics.kept_weight < 0.999
+    assert found.verdict.level == "verdict"
+    assert found.rehearsal.different.right >= 9
+
+
 @pytest.mark.parametrize("estimator", ["snips", "snips_user"])
 def test_metrics_of_users_are_rehearsed_on_relevant_rows(estimator):
     of = world(gap=1.0)

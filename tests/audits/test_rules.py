@@ -155,6 +155,19 @@ def test_weights_that_are_cut_or_averaged_away_correct_nothing():
     assert (few.code, few.value, few.limit, few.remedy) == ("few-relevant", 4.5, 5, rules.ESTIMATOR)
 
 
+@pytest.mark.parametrize(
+    ("kept", "limit", "size", "told"),
+    [(0.9, 0.12, 1.0, True), (0.9, 0.11, 1.0, False), (1.0, 0.0, 1.0, True), (None, 0.0, None, True),
+     (0.9, 5.0, None, False)],
+)  # fmt: skip
+def test_what_a_cap_or_a_floor_cuts_off_must_not_be_able_to_reverse_the_order(kept, limit, size, told):
+    found = list(rules.cut_off(kept, limit, size))
+    assert bool(found) is not told
+    assert all((r.code, r.value, r.remedy) == ("cut", limit, rules.UNCUT) for r in found)
+    if size is not None:  # 0.9·θ > 0.1·M
+        assert [r.limit for r in found] == ([] if told else [pytest.approx(1 / 9)])
+
+
 def test_sums_of_gains_that_do_not_begin_at_0_cannot_tell_whether_lists_are_held_alike():
     (reason,) = rules.unlike_lists()
     assert (reason.code, reason.value) == ("lists", None)

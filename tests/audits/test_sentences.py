@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -46,3 +47,12 @@ def test_a_difference_has_the_sign_of_the_words():
     one, two = (size(found, found.between(a, b)) for a, b in (("a", "b"), ("b", "a")))
     assert one == two
     assert one.startswith("2 (95 % 2 to 2, Holm p < 0.001)")
+
+
+def test_the_last_bits_of_a_sum_change_no_digit():
+    """A difference of rounded scores may lie halfway, and rows on disk are summed in another order."""
+    found = evidence(comparison({"a": USERS + 0.2375, "b": USERS}))
+    (known,) = found.own
+    texts = {size(found, replace(known, value=x)) for x in (0.2375, 0.2375 - 1e-16, 0.2375 + 1e-16)}
+    assert len({f"{x:.3g}" for x in (0.2375 - 1e-16, 0.2375 + 1e-16)}) == 2
+    assert len(texts) == 1

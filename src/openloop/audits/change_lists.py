@@ -167,8 +167,9 @@ class Changes(Recorded):
         differ = {d.name for d in self.settings}
         if "threshold" in differ:
             yield "The thresholds differ, so metrics of relevant items do not measure the same thing in both."
-        if "items" in differ:
-            yield "The numbers of items differ, so the audits are about different populations."
+        sizes = [size for size in ("users", "items") if size in differ and (self.one_log or size == "items")]
+        if sizes:
+            yield f"The numbers of {joined(sizes)} differ, so the audits are about different populations."
         yield self.about_intervals
 
     @property

@@ -19,7 +19,7 @@ from openloop.core.metric import Metric
 from openloop.errors import NameFormatError
 from openloop.metrics.naming import any_metric
 
-SAME_LOG = ("rows", "users", "items", "scored_users", "ratings", "span", "dropped")
+SAME_LOG = ("rows", "scored_users", "ratings", "span")  # of populations of any size
 SETTINGS = ("log", "propensity", "rows", "users", "items", "scored_users", "threshold", "excluded", "dropped")
 
 

@@ -80,7 +80,10 @@ CHANGES: Mapping[str, Change] = {
     rules.LIKED: Change(asked={"metrics": ["recall@10"]}),
     rules.OURS: Change(asked=SNIPS),
     rules.ESTIMATOR: Change(asked=SNIPS),
-    rules.UNCUT: Change(asked=SNIPS, dropped=("floor", "quantile")),
+    rules.UNCUT: Change(
+        asked=SNIPS, dropped=("floor", "quantile"),
+        where=("propensities are those without a floor, or with a lower one.",),
+    ),
     rules.COUNTED: Change(asked=SNIPS),
     rules.MODEL: Change(
         propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",), memory=True,

@@ -67,9 +67,10 @@ def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQu
     whole = completed(source, metric, (lead.a, lead.b), imputed.ratings, propensities)
     subject = source.subject
     weighed = replace(subject, sample=subject.sample_for(metric.on, source.view(metric.on)))
+    tilted = found.basis.blind or found.basis.balanced or methods[0].clips or subject.kept_weight is not None
     stage = Stage(
         whole=whole, metric=metric, methods=methods, models=(lead.a, lead.b), found=found, seed=seed,
-        tilting=source.tilter(metric.on).plan if found.basis.blind or found.basis.balanced else None,
+        tilting=source.tilter(metric.on).plan if tilted else None, kept_weight=subject.kept_weight,
         rows_of_items=subject.log.rows_of_items, levels=Levels.of(weighed, whole),
     )  # fmt: skip
     return stage.play(asked.rehearse, lead.value, step)
@@ -95,7 +96,8 @@ class Stage:
     methods: tuple[Method, ...]  # that of the verdict first
     models: tuple[str, str]
     found: Evidence
-    tilting: TiltPlan | None  # None: the rules ask for no tilt
+    tilting: TiltPlan | None  # None: the rules ask for no tilted sums
+    kept_weight: float | None  # what a floor leaves of Σ1/p in the log; in draws, too
     rows_of_items: npt.NDArray[np.int64]
     seed: int
     levels: Levels | None = None  # of the sample that propensities were fitted with
@@ -132,7 +134,8 @@ class Stage:
         rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
         common = Common(
             cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled,
-            unbalanced=rows.unbalanced, edges=rows.edges, sample=None if self.levels is None else self.levels.sample,
+            unbalanced=rows.unbalanced, edges=rows.edges, kept_weight=self.kept_weight,
+            sample=None if self.levels is None else self.levels.sample,
         )  # fmt: skip
         tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
         return DrawnLog(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)

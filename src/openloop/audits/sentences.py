@@ -13,7 +13,7 @@ from openloop.audits.planning import confirmation
 from openloop.core.estimate import Estimate
 from openloop.core.weights import support_flags
 from openloop.estimators.estimands import PLAIN
-from openloop.support.wording import chance, counted, joined, level_of, percent, times
+from openloop.support.wording import chance, counted, joined, level_of, percent, three_digits, times
 
 MANY = 3  # paradoxes that have a sentence each
 Answers = Mapping[frozenset[str], PairAnswer]
@@ -89,10 +89,12 @@ def condition(given: Assumption) -> str:
 def size(found: Evidence, c: Contrast) -> str:
     """The size of a difference with its unadjusted interval and adjusted p, of the sign that the words have."""
     low, high = (c.low, c.high) if c.value >= 0 else (-c.high, -c.low)
-    text = f"{abs(c.value):.3g}"
+    text = three_digits(abs(c.value))
     if not math.isfinite(low):
         return f"{text} (one user gives no interval)"
-    return f"{text} ({level_of(found.result.level)} {low:.3g} to {high:.3g}, Holm p {chance(c.holm)})"
+    return (
+        f"{text} ({level_of(found.result.level)} {three_digits(low)} to {three_digits(high)}, Holm p {chance(c.holm)})"
+    )
 
 
 def _strata_words(found: Evidence, winner: str, other: str) -> Iterator[str]:

@@ -16,7 +16,7 @@ from openloop.audits.contrasts import Contrast, testable
 from openloop.audits.evidence import Evidence, Rulebook
 from openloop.audits.results import StrataLine, StrataTable
 from openloop.audits.sentences import beaten_by_all, condition, context, pair_sentences, size
-from openloop.audits.weight_rules import WEIGHT_RULES
+from openloop.audits.weight_rules import WEIGHT_RULES, cut
 from openloop.estimators.estimands import PLAIN, SEEN
 from openloop.support.wording import joined, percent
 
@@ -341,7 +341,7 @@ RATINGS = Rulebook(
     of_the_log=(
         doubts, _liked, _biased, _undebiased, _claimed, _corrected, _support, _overlap, *WEIGHT_RULES,
     ),
-    of_pairs=(_leaked, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
+    of_pairs=(_leaked, influential, cut, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
 )  # fmt: skip
 
 

@@ -36,6 +36,11 @@ def level_of(level: float) -> str:
     return f"{100 * level:g} %"
 
 
+def three_digits(value: float) -> str:
+    """A number with three digits; rounding in the last bits of a sum does not change them, as at 0.2375."""
+    return f"{float(f'{value:.12g}'):.3g}"
+
+
 def chance(p: float) -> str:
     """A p-value behind its sign: "< 0.001", "= 0.023"."""
     return "< 0.001" if p < 0.001 else f"= {p:.3f}" if p < 0.995 else "= 1"
