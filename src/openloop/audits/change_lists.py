@@ -159,7 +159,7 @@ class Changes(Recorded):
         if "threshold" in differ:
             yield "The thresholds differ, so metrics of relevant items do not measure the same thing in both."
         if "items" in differ:
-            yield "The numbers of items differ, so the audits are about different populations."
+            yield "The numbers of items differ, so the audits are not about the same population."
         yield self.about_intervals
 
     @property
