@@ -53,7 +53,7 @@ def test_verdicts_that_are_the_same_are_told_once():
 
 
 def test_intervals_say_what_they_assume_and_are_no_test():
-    assert re.search(facts("90 %", "independent", "no test"), changes().about_intervals)
+    assert re.search(facts("90 %", "independent", "not tests"), changes().about_intervals)
     assert re.search(facts("same log", "no interval"), changes(one_log=True).about_intervals)
     assert any("thresholds differ" in line for line in changes().sentences)
     assert not any("thresholds differ" in line for line in changes(settings=()).sentences)

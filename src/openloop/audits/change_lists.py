@@ -169,7 +169,7 @@ class Changes(Recorded):
             yield "The thresholds differ, so metrics of relevant items do not measure the same thing in both."
         sizes = [size for size in ("users", "items") if size in differ and (self.one_log or size == "items")]
         if sizes:
-            yield f"The numbers of {joined(sizes)} differ, so the audits are about different populations."
+            yield f"The numbers of {joined(sizes)} differ, so the audits are not about the same population."
         yield self.about_intervals
 
     @property

@@ -113,8 +113,8 @@ def _check_each(name: str, function: Callable[..., Any], arguments: tuple[Floats
     again = _called(name, function, tuple(a[half] for a in arguments), "repair it.")
     if not np.allclose(again, found[half], rtol=1e-9, atol=1e-12):
         raise InputError(
-            f"metric {name!r}: the function gives another value for a number when the array around it changes; compute "
-            "each value from its number alone, without the length, maximum or mean of the array."
+            f"metric {name!r}: the function gives another value for a number when the array around it changes; use "
+            "each number alone, without the length, maximum or mean of the array."
         )
 
 
