@@ -325,6 +325,7 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if copies(ready.source, m)),
         basis=basis, ranked=metric.on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
         mass=ready.source.mass(metric.on) if scaled else None, listed=listed_scores(ready.source, metric, basis),
+        filled={m: given.filled for m in ready.source.models if (given := ready.source.answers(m)) is not None},
         running=asked.running, gains=gains_of_ends(metric, about.items), **known,
     )  # fmt: skip
 

@@ -49,6 +49,7 @@ class Evidence:
     assumes: str = ""
     listed: Mapping[str, float] = field(default_factory=dict[str, float])
     gains: tuple[float, float] | None = None  # of the worst and the best rank, by a metric of your own
+    filled: Mapping[str, float] = field(default_factory=dict[str, float])  # rows that a model does not predict
     running: str | None = None  # the model whose lists were shown
     weighted: bool = True  # by propensities, whose origin `basis` tells
 

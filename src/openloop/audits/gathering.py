@@ -10,7 +10,7 @@ from typing import Any
 from openloop.audits.answers import Reason
 from openloop.audits.basis import Basis
 from openloop.audits.results import Setting, stamped
-from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS, unfit
+from openloop.audits.rules import DROPPED, EFFECTIVE_ROWS, RARE_ROWS, dropped, unfit
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.errors import NameFormatError
@@ -19,8 +19,6 @@ from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Source
 from openloop.support.wording import percent
-
-DROPPED = 0.05  # of the rows: if more are left out, the audit answers another question
 
 
 def listed_scores(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
@@ -71,9 +69,7 @@ def doubts_about(ready: Prepared, checked: Any) -> Iterator[str | Reason]:
     if checked is not None and checked.no_better_than_none and checked.balancing is None:
         yield from unfit()
     about = ready.source.about()
-    share = about.dropped / (about.rows + about.dropped)
-    if share > DROPPED:
-        yield f"{percent(share)} of the rows were dropped because some model does not predict them"
+    yield from dropped(about.dropped / (about.rows + about.dropped))
     yield from _unlisted(ready.source)
     if isinstance(ready.source, FeedbackSource):
         for model, cells in ready.source.masked().items():

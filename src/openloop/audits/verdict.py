@@ -225,6 +225,12 @@ def _leaked(found: Evidence, c: Contrast) -> Iterator[Reason]:
         )
 
 
+def _filled(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """A model that is behind where it predicts nothing. Where the model ahead predicts less, its lead is certain."""
+    if not found.ranked:
+        yield from rules.filled((c.a, c.b), found.filled.get(c.b, 0.0))
+
+
 def _own_lists(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Clicks on what a model itself showed: no weights by item see what it showed to whom."""
     if found.basis.clicks and c.a == found.running:
@@ -341,7 +347,9 @@ RATINGS = Rulebook(
     of_the_log=(
         doubts, _liked, _biased, _undebiased, _claimed, _corrected, _support, _overlap, *WEIGHT_RULES,
     ),
-    of_pairs=(_leaked, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
+    of_pairs=(
+        _leaked, _filled, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed,
+    ),
 )  # fmt: skip
 
 
