@@ -242,6 +242,24 @@ def test_rows_that_many_models_do_not_predict_are_another_question():
     assert "predictions" in found.verdict.remedy
 
 
+def test_a_model_does_not_win_by_rows_that_it_was_trained_on(tmp_path):
+    world = rating_world(np.random.default_rng(0))
+    log = world.observe(1)
+    train, test = ol.split(log, test=0.3, rng=0)
+    fitted = {
+        name: ol.learners.MF(factors=30, reg=0.1, rng=0).fit(rows) for name, rows in (("on", log), ("off", train))
+    }
+    fitted["on"].save(tmp_path / "on.safetensors")
+    models = {"on": ol.load(tmp_path / "on.safetensors"), "bias": ol.learners.Bias().fit(train)}
+    for scored in (log, test):  # all of what it has seen, and a part of that
+        found = ol.audit(models, scored, check=False, **QUICK)
+        assert found.contrast("on", "bias").better == "on"
+        assert not found.verdict.supported
+        assert re.search(facts("on", "trained"), found.verdict.headline)
+    held_out = ol.audit({"off": fitted["off"], "bias": models["bias"]}, test, exclude=train, check=False, **QUICK)
+    assert "trained" not in held_out.verdict.headline
+
+
 @pytest.mark.parametrize("framed", [False, True])
 def test_a_model_does_not_lose_by_rows_that_it_does_not_predict(framed):
     rng = np.random.default_rng(0)

@@ -46,6 +46,7 @@ class Evidence:
     population: str = ""
     doubts: tuple[str | Reason, ...] = ()
     leaks: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()  # models that were trained on the scored rows
     assumes: str = ""
     listed: Mapping[str, float] = field(default_factory=dict[str, float])
     gains: tuple[float, float] | None = None  # of the worst and the best rank, by a metric of your own

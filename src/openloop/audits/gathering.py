@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -47,6 +47,15 @@ def _named(metric: Metric) -> bool:
         return metric_named(metric.name).on == metric.on
     except NameFormatError:
         return False
+
+
+def trained_on(log: Any, models: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models that were trained on this log, or on all of the log that it is a part of, as far as they can tell."""
+    if not isinstance(log, Feedback):
+        return ()
+    seen = {name: getattr(model, "fitted_on_", None) for name, model in models.items()}
+    known = {log.fingerprint, log.origin} - {None} if any(seen.values()) else set[str]()
+    return tuple(name for name, cells in seen.items() if isinstance(cells, str) and cells in known)
 
 
 def rare_share(source: Source) -> float:

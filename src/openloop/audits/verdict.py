@@ -225,6 +225,11 @@ def _leaked(found: Evidence, c: Contrast) -> Iterator[Reason]:
         )
 
 
+def _trained(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    if c.a in found.trained and c.a not in found.leaks:
+        yield Reason(code="leak", remedy=rules.UNSEEING, text=f"{c.a} was trained on the rows that it is judged by")
+
+
 def _filled(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """A model that is behind where it predicts nothing. Where the model ahead predicts less, its lead is certain."""
     if not found.ranked:
@@ -348,7 +353,8 @@ RATINGS = Rulebook(
         doubts, _liked, _biased, _undebiased, _claimed, _corrected, _support, _overlap, *WEIGHT_RULES,
     ),
     of_pairs=(
-        _leaked, _filled, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed,
+        _leaked, _trained, _filled, influential, _own_lists, _per_user, _contradicted, _against_most, _shown_more,
+        _assumed,
     ),
 )  # fmt: skip
 
