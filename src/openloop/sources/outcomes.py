@@ -26,7 +26,7 @@ from openloop.sources.rules import ranks_excluded
 from openloop.support.frames import is_frame
 
 
-def answers_of(values: Floats, rating: Floats, filled: float) -> Answers | None:
+def answers_of(values: Floats, rating: Array, filled: float) -> Answers | None:
     """What a model says of the scored rows, by its predictions of them, NaN where it has none."""
     known = ~np.isnan(values)
     if not known.any():
