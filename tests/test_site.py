@@ -137,10 +137,14 @@ def test_readme_is_short():
 TUTORIAL = """# %% [markdown]
 # # A title
 #
-# What it is about.
+# What it is about. See [positions](positions.py) and [a script](../cluster_audit.py).
 
 # %%
-print("first \u001b[1mline\u001b[0m")
+import time
+
+print("first \u001b[1mline\u001b[0m", flush=True)
+time.sleep(1)  # a kernel sends what was printed until then by itself
+print("second line")
 1 + 1
 
 # %%
@@ -154,12 +158,18 @@ def test_a_tutorial_becomes_a_page_with_what_its_cells_printed_and_drew(tmp_path
     tutorials = hook("tutorials")
     (tmp_path / "try.py").write_text(TUTORIAL, encoding="utf-8")
     page, pictures = tutorials.rendered(tutorials.executed(tmp_path / "try.py"), "try")
-    assert page.startswith("# A title\n\nWhat it is about.\n")
-    assert "first line\n" in page
+    assert page.startswith(
+        "# A title\n\nWhat it is about. See [positions](positions.md) and [a script](../cluster_audit.py).\n"
+    )
+    assert "first line\nsecond line\n" in page
+    assert "[notebook](try.ipynb)" in page
+    assert "[script](try.py)" in page
     assert "\n2\n" in page
     assert list(pictures) == ["try-1.svg"]
     assert "![](try-1.svg)" in page
-    assert tutorials.entry(page, "try") == "- **[A title](try.md)** What it is about."
+    assert tutorials.entry(page, "try").startswith(
+        "- **[A title](try.md)** What it is about. See [positions](positions.md)"
+    )
 
 
 def test_a_tutorial_that_fails_or_has_no_title_ends_the_build(tmp_path, mkdocs):

@@ -68,6 +68,11 @@ def test_its_links_lead_somewhere(session):
         assert (session.path.parent / target).exists(), target
 
 
+def test_no_cell_shows_a_table_of_numbers_that_nobody_reads(session):
+    assert max(map(len, session.printed.splitlines())) < 1500
+    assert "array([" not in session.printed
+
+
 def test_there_are_five_tutorials():
     assert len(SOURCES) == 5
 

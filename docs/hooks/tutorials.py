@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from mkdocs.structure.files import File, Files
 SOURCES = Path(__file__).resolve().parents[1] / "tutorials"
 SECONDS = 1800  # for one cell
 PICTURES = {"image/svg+xml": "svg", "image/png": "png"}
+LINK = re.compile(r"\]\(([\w-]+\.py)(#[\w-]+)?\)")
 QUIET = "--IPKernelApp.log_level=ERROR"  # a kernel warns that others on this machine could listen
 
 log = logging.getLogger("mkdocs.hooks.tutorials")
@@ -88,13 +90,31 @@ def rendered(notebook: Any, stem: str) -> tuple[str, dict[str, bytes]]:
     parts, pictures = [], {}
     for cell in notebook.cells:
         if cell.cell_type != "code":
-            parts.append(cell.source)
+            parts.append(LINK.sub(between_pages, cell.source))
             continue
         parts.append(f"```python\n{cell.source}\n```")
         # A picture takes the next number, so they come in order.
-        parts += [shown(output, f"{stem}-{len(pictures) + 1}", pictures) for output in cell.get("outputs", [])]
-    parts.append(f"[This page as a notebook]({stem}.ipynb)")
+        parts += [shown(output, f"{stem}-{len(pictures) + 1}", pictures) for output in joined(cell.get("outputs", []))]
+    parts.append(f"This page as a [notebook]({stem}.ipynb), or as a [script]({stem}.py)")
     return "\n\n".join(filter(None, parts)) + "\n", pictures
+
+
+def between_pages(link: re.Match[str]) -> str:
+    """A link from a tutorial to another, which among scripts names the script, as one between pages."""
+    name = Path(link[1])
+    return f"]({name.with_suffix('.md')}{link[2] or ''})" if (SOURCES / name).is_file() else link[0]
+
+
+def joined(outputs: Sequence[Any]) -> list[Any]:
+    """Outputs with what was printed in several parts as one, however a kernel divided it."""
+    found: list[Any] = []
+    for output in outputs:
+        last = found[-1] if found else None
+        if last and output.output_type == last.output_type == "stream" and output.name == last.name:
+            found[-1] = type(last)({**last, "text": last.text + output.text})
+        else:
+            found.append(output)
+    return found
 
 
 def shown(output: Any, name: str, pictures: dict[str, bytes]) -> str:

@@ -55,9 +55,8 @@ def table(drawn):
             "position": drawn.position,
             "click": drawn.reward,
             "time": drawn.time[drawn.request],
-            "shuffled": drawn.shuffled[
-                drawn.request
-            ],  # was the list of this request drawn at random?
+            # Was the list of this request drawn at random?
+            "shuffled": drawn.shuffled[drawn.request],
             "propensity": drawn.propensity,  # the chance of this offer at this position
         }
     )
@@ -211,6 +210,9 @@ assert widths["snpbm"] < widths["sniips"]
 # - what is above an item does not change whether it is clicked;
 # - ranks do not react to earlier clicks of the same user (this needs `time=`);
 # - better and worse items have the same θ.
+#
+# A check that is made in several ways takes the smallest p-value times their number:
+# "p = 1 after 3 tries".
 #
 # None of them rejects its assumption here. If one does, the audit uses an estimator that
 # does not need the assumption, or gives no verdict.

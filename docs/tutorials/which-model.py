@@ -303,7 +303,7 @@ else:
 # %%
 popular.save("popular.safetensors")
 svd.to_vectors("svd.npz")
-discounted.to_vectors("discounted.npz")
+_ = discounted.to_vectors("discounted.npz")
 
 # %% [markdown]
 # ```console

@@ -12,6 +12,7 @@ from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
+from openloop.data.reading import NO_RATINGS
 from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
@@ -57,7 +58,7 @@ class Prepared:
         found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs), tilt=tilt)
         found = self._with_lists(self._refitted(found, step))
         if not found.estimates and (self.metrics or not found.lists):
-            raise UndefinedError(" ".join(reasons(found.skipped)))
+            raise UndefinedError(" ".join(self._why_nothing(found.skipped)))
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
         return replace(
             found, estimates={key: found.estimates[key] for key in order if key in found.estimates},
@@ -66,6 +67,15 @@ class Prepared:
             own_estimators={e.name: e.about for e in self.methods if e.about},
             notes=(*self.notes, *self.source.remarks(), *found.notes),
         )  # fmt: skip
+
+    def _why_nothing(self, skipped: Mapping[tuple[str, str], str]) -> list[str]:
+        """Why there is no estimate at all: of metrics that nobody named, what is missing for ratings comes first."""
+        errors = [m.name for m in self.metrics if m.on == "prediction"]
+        usual = {key: why for key, why in skipped.items() if key[1] not in ("lists", "snips_user")} or skipped
+        if self.asked.lenient:
+            usual = dict(sorted(usual.items(), key=lambda entry: entry[0][0] not in errors))
+        overlooked = [f"{note[0].upper()}{note[1:]}." for note in self.notes if note == NO_RATINGS]
+        return [*reasons(usual), *overlooked]
 
     def _with_lists(self, found: Comparison) -> Comparison:
         if not self.asked.list_measures:

@@ -239,6 +239,48 @@ def test_rows_that_many_models_do_not_predict_are_another_question():
     found = ol.audit(tables, LOG, missing="drop", **QUICK)
     assert not found.verdict.supported
     assert re.search(facts("10 %", "dropped"), found.verdict.headline)
+    assert "predictions" in found.verdict.remedy
+
+
+def test_a_model_does_not_win_by_rows_that_it_was_trained_on(tmp_path):
+    world = rating_world(np.random.default_rng(0))
+    log = world.observe(1)
+    train, test = ol.split(log, test=0.3, rng=0)
+    fitted = {
+        name: ol.learners.MF(factors=30, reg=0.1, rng=0).fit(rows) for name, rows in (("on", log), ("off", train))
+    }
+    fitted["on"].save(tmp_path / "on.safetensors")
+    models = {"on": ol.load(tmp_path / "on.safetensors"), "bias": ol.learners.Bias().fit(train)}
+    for scored in (log, test):  # all of what it has seen, and a part of that
+        found = ol.audit(models, scored, check=False, **QUICK)
+        assert found.contrast("on", "bias").better == "on"
+        assert not found.verdict.supported
+        assert re.search(facts("on", "trained"), found.verdict.headline)
+    held_out = ol.audit({"off": fitted["off"], "bias": models["bias"]}, test, exclude=train, check=False, **QUICK)
+    assert "trained" not in held_out.verdict.headline
+
+
+@pytest.mark.parametrize("framed", [False, True])
+def test_a_model_does_not_lose_by_rows_that_it_does_not_predict(framed):
+    rng = np.random.default_rng(0)
+    world = rating_world(rng)
+    log = world.observe(1)
+    rows = {"user": log.user, "item": log.item}
+    equal = {name: world.ratings + rng.normal(0, 0.5, world.ratings.shape) for name in ("whole", "partial")}
+    tables = {name: pl.DataFrame({**rows, "score": Y[log.user, log.item]}) for name, Y in equal.items()}
+    tables["partial"] = tables["partial"].filter(pl.Series(rng.random(len(log)) < 0.85))
+    asked, p, by = log, None, {}
+    if framed:
+        asked, p = pl.DataFrame({**rows, "rating": log.rating, "p": log.propensity}), "p"
+        by = {"user": "user", "item": "item", "rating": "rating", "population": world.ratings.shape}
+    found = ol.audit(tables, asked, p, missing="worst", **by, **QUICK)
+    assert found.contrast("whole", "partial").holm < 0.001
+    assert not found.verdict.supported
+    assert re.search(facts("partial", "does not predict", "whole"), found.verdict.headline)
+    assert "predictions" in found.verdict.remedy
+    better = {"whole": tables["whole"].with_columns(pl.col("score") + 3), "partial": tables["partial"]}
+    ahead = ol.audit(better, asked, p, missing="worst", **by, **QUICK)
+    assert ahead.verdict.winner == "partial"  # although what it does not predict counts against it
 
 
 def test_propensities_that_predict_nothing_support_no_choice():

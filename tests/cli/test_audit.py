@@ -11,6 +11,7 @@ import shlex
 import subprocess
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -405,6 +406,67 @@ def test_missing_predictions_are_counted_with_their_users(files, tmp_path):
     assert re.search(told, done.stderr)
     for way in ("drop", "worst"):
         assert run(*given, "--missing", way).exit_code in {0, 3}
+
+
+@pytest.fixture
+def shop(tmp_path):
+    """A log and a model's predictions of all its rows, whose columns have unusual names."""
+    rng = np.random.default_rng(0)
+    cells = rng.choice(40 * 30, 600, replace=False)
+    log = pl.DataFrame(
+        {"Kunde": [f"Kunde {c // 30}" for c in cells], "Buch": [f"B{c % 30}" for c in cells],
+         "Sterne": rng.integers(1, 6, 600), "Tag": rng.integers(0, 99, 600)}
+    )  # fmt: skip
+    log.write_csv(tmp_path / "log.csv")
+    told = log.select("Kunde", "Buch", Vorhersage=pl.col("Sterne") + rng.normal(size=600))
+    told.write_csv(tmp_path / "a.csv")
+    return SimpleNamespace(at=tmp_path, log=log, told=told)
+
+
+def refusal(shop, model, *options):
+    """What an audit of two models says that cannot be made."""
+    model.write_csv(shop.at / "b.csv")
+    names = ["--user", "Kunde", "--item", "Buch", "--score", "Vorhersage"]
+    found = run("audit", shop.at / "log.csv", f"a={shop.at / 'a.csv'}", f"b={shop.at / 'b.csv'}", *names, *options)
+    assert found.exit_code == 2
+    return found.stderr
+
+
+def test_a_column_that_predictions_call_otherwise_is_to_be_renamed(shop):
+    told = refusal(shop, shop.told.rename({"Kunde": "wer"}), "--rating", "Sterne")
+    assert "call it 'Kunde', as in the log" in told
+    assert "pass --user" not in told
+
+
+def test_ratings_that_were_overlooked_are_told_of_where_nothing_can_be_judged(shop):
+    assert facts_in(refusal(shop, shop.told), "No column of ratings", "name one with --rating")
+
+
+def test_missing_predictions_come_first_where_no_metric_was_named(shop):
+    told = refusal(shop, shop.told.head(550), "--rating", "Sterne")
+    assert told.splitlines()[-1].startswith("openloop: snips, ips, stratified, naive of mae, mse: model 'b' lacks")
+    assert "snips_user" not in told
+    assert "ips of recall@10 is undefined: the number of relevant items is unknown" in told  # none is cut off
+
+
+@pytest.mark.parametrize("stream", [[], ["--stream", "--propensity", "popularity"]])
+def test_ids_of_which_the_log_has_none_are_written_in_another_way(shop, stream):
+    shouted = shop.told.with_columns(pl.col("Kunde").str.to_uppercase())
+    told = refusal(shop, shouted, "--rating", "Sterne", "--metric", "mae", *stream)
+    assert facts_in(told, "'KUNDE 0'", "'Kunde 0'", "alike")
+    assert "--users" not in told
+
+
+def test_a_list_with_pairs_from_before_the_test_part_has_ways_out_that_work(shop):
+    best = pl.DataFrame({"Kunde": shop.log["Kunde"], "Buch": shop.log["Buch"]}).sort("Kunde", "Buch")
+    ranked = best.with_columns(Vorhersage=pl.int_range(1, pl.len() + 1).over("Kunde"))
+    for name in "ab":
+        ranked.write_csv(shop.at / f"{name}.csv")
+    words = ["audit", shop.at / "log.csv", *(f"{name}={shop.at / name}.csv" for name in "ab"), "--user", "Kunde",
+             "--item", "Buch", "--no-rating", "--rank", "Vorhersage", "--time", "Tag", "--test", "0.3"]  # fmt: skip
+    found = run(*words)
+    assert facts_in(found.stderr, "excluded", "--test", "--repeats keep")
+    assert run(*words, "--repeats", "keep").exit_code == 3
 
 
 def test_a_model_that_lacks_users_and_items_is_judged_by_the_rest(files, tmp_path):

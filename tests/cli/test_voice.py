@@ -30,6 +30,8 @@ COMMAND = command("user", "rating", "users", "items", "bias_reg", "reg", "seed",
         ('none with reg=0; pass a larger one, or seed="7".', "none with --reg 0; pass a larger one, or --seed 7."),
         ("times; pass rating= with it, or rating=False.", "times; pass --rating with it, or --no-rating."),
         ("rankings only; name metrics= such as mae.", "rankings only; name --metric such as mae."),
+        # Another sentence is no part of a way out.
+        ("b: has no ranks; pass complete=True. a of b is not defined.", "b: has no ranks. a of b is not defined."),
         # Ways out that the command does not have.
         ("twice; pass duplicates='last', 'first' or 'mean', or drop one.", "twice; drop one."),
         ("line 3; repair that line or pass separator=.", "line 3; repair that line."),

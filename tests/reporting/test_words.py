@@ -34,6 +34,8 @@ def test_a_point_keeps_its_digits_and_a_missing_interval_is_a_dash():
     assert rounded(0.5, 0.5, 0.5) == ("0.5", "0.5 … 0.5")
     assert rounded(0.5, math.nan, math.nan) == ("0.5", "– … –")
     assert decimals_of(1.0, 1.0) is None
+    assert decimals_of(0.2180451127819549 - 1e-15, 0.2180451127819549 + 1e-15) is None  # a sum that was rounded
+    assert decimals_of(0.0, 1e-15) is not None
 
 
 def test_zero_has_no_sign_after_rounding():

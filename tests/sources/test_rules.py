@@ -106,7 +106,10 @@ SITUATIONS = {
     "two users": (
         SCORES.rename({"user": "uid"}).with_columns(customer_id=1), {}, ColumnError, "'uid', 'customer_id' may each be",
     ),
-    "no users": (SCORES.rename({"user": "who"}), {}, ColumnError, "'m': no user column found among 'who'"),
+    "no users": (
+        SCORES.rename({"user": "who"}), {}, ColumnError,
+        "'m': no user column found among 'who', 'item', 'score'; call it 'user', or pass user=",
+    ),
     "text": (
         SCORES.with_columns(score=pl.Series(["1", "high", "low", "high"])), {}, PredictionError,
         "'m': column 'score' holds text in 3 of 4 rows, such as 'high', 'low';",

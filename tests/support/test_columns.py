@@ -41,3 +41,5 @@ def test_what_is_asked_for_is_chosen_and_what_is_needed_is_found():
 def test_a_name_that_is_nearly_right_is_proposed():
     assert "'ratng'" in near(["ratng", "x"], "rating")
     assert not near(["x"], "rating")
+    assert "'Username'" in near(["Username"], "user")
+    assert not near(["Kundennr", "Sterne"], "user")

@@ -21,6 +21,7 @@ from openloop.audits.gathering import (
     listed_scores,
     rare_share,
     setting_of,
+    trained_on,
 )
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
@@ -244,7 +245,7 @@ def _conducted(
         sentence = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
         evidence = _evidence(
             ready, result, asked, basis, open_loop=sample, assumes=sentence, population=population,
-            rare=rare_share(ready.source),
+            rare=rare_share(ready.source), trained=trained_on(whole, models),
         )  # fmt: skip
         step("checking the propensities", 0.8)
         checked, likened = checking.result(), likening.result()
@@ -325,6 +326,7 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
         paradoxes=paradoxes(tables, result), leaks=tuple(m for m in ready.source.models if copies(ready.source, m)),
         basis=basis, ranked=metric.on == "rank", liked=bool(reaches(about.span[0], about.threshold)),
         mass=ready.source.mass(metric.on) if scaled else None, listed=listed_scores(ready.source, metric, basis),
+        filled={m: given.filled for m in ready.source.models if (given := ready.source.answers(m)) is not None},
         running=asked.running, gains=gains_of_ends(metric, about.items), **known,
     )  # fmt: skip
 

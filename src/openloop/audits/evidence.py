@@ -46,9 +46,11 @@ class Evidence:
     population: str = ""
     doubts: tuple[str | Reason, ...] = ()
     leaks: tuple[str, ...] = ()
+    trained: tuple[str, ...] = ()  # models that were trained on the scored rows
     assumes: str = ""
     listed: Mapping[str, float] = field(default_factory=dict[str, float])
     gains: tuple[float, float] | None = None  # of the worst and the best rank, by a metric of your own
+    filled: Mapping[str, float] = field(default_factory=dict[str, float])  # rows that a model does not predict
     running: str | None = None  # the model whose lists were shown
     weighted: bool = True  # by propensities, whose origin `basis` tells
 

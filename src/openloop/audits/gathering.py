@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from openloop.audits.answers import Reason
 from openloop.audits.basis import Basis
 from openloop.audits.results import Setting, stamped
-from openloop.audits.rules import EFFECTIVE_ROWS, RARE_ROWS, unfit
+from openloop.audits.rules import DROPPED, EFFECTIVE_ROWS, RARE_ROWS, dropped, unfit
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.errors import NameFormatError
@@ -19,8 +19,6 @@ from openloop.metrics.naming import metric as metric_named
 from openloop.sources.arrays.source import FeedbackSource
 from openloop.sources.plan import Source
 from openloop.support.wording import percent
-
-DROPPED = 0.05  # of the rows: if more are left out, the audit answers another question
 
 
 def listed_scores(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
@@ -51,6 +49,15 @@ def _named(metric: Metric) -> bool:
         return False
 
 
+def trained_on(log: Any, models: Mapping[str, Any]) -> tuple[str, ...]:
+    """The models that were trained on this log, or on all of the log that it is a part of, as far as they can tell."""
+    if not isinstance(log, Feedback):
+        return ()
+    seen = {name: getattr(model, "fitted_on_", None) for name, model in models.items()}
+    known = {log.fingerprint, log.origin} - {None} if any(seen.values()) else set[str]()
+    return tuple(name for name, cells in seen.items() if isinstance(cells, str) and cells in known)
+
+
 def rare_share(source: Source) -> float:
     """The share of Σw on items with few rows; 0 where it is unknown, or too few rows would be left."""
     found = source.weight_on_rare(RARE_ROWS)
@@ -71,9 +78,7 @@ def doubts_about(ready: Prepared, checked: Any) -> Iterator[str | Reason]:
     if checked is not None and checked.no_better_than_none and checked.balancing is None:
         yield from unfit()
     about = ready.source.about()
-    share = about.dropped / (about.rows + about.dropped)
-    if share > DROPPED:
-        yield f"{percent(share)} of the rows were dropped because some model does not predict them"
+    yield from dropped(about.dropped / (about.rows + about.dropped))
     yield from _unlisted(ready.source)
     if isinstance(ready.source, FeedbackSource):
         for model, cells in ready.source.masked().items():

@@ -90,6 +90,7 @@ CHANGES: Mapping[str, Change] = {
         where=("MODEL is the model that made the column.", "SAMPLE are the ratings that it was fitted with."),
     ),
     rules.PER_USER: Change(asked={"estimators": ["snips_user"]}),
+    rules.PREDICTED: Change(dropped=("missing",)),
     rules.RARE: Change(asked={"min_item_rows": rules.RARE_ROWS}, memory=True),
     rules.FEWER: Change(pair=True, dropped=("baseline", "running")),
     rules.GIVEN: Change(

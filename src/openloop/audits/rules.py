@@ -26,6 +26,7 @@ SAMPLE = 200  # ratings drawn at random that let balanced weights decide
 UNSEEN = 0.05  # of the population, with ratings of which the log has no row
 CUT = 1e-6  # of the weight: what a cap or a floor may cut off without a word
 RARE_ROWS = 30  # items with fewer rows are rare
+DROPPED = 0.05  # of the rows: if more are left out, the audit answers another question
 RARE_SHARE = 0.25  # of Σw: so much of it on rare items is worth leaving them out
 OF_A_PAIR = ("one-user", "cut", "rho", "kappa", "gamma", "untold", "same")  # reasons whose words name no models
 
@@ -38,6 +39,7 @@ UNCUT = "less clipping: a lower floor of the propensities, or the estimator snip
 MODEL = "the fitted model instead of its column, on a log read by ol.read: intervals then include the sample's error"
 COUNTED = "the estimator snips, whose interval includes the sample's error, or refit=True"
 PER_USER = "deciding whether users or relevant items count once: for users, ask for snips_user without snips"
+PREDICTED = "predictions of the rows that lack one, from every model"
 UNSEEING = "a model that has not seen the scored rows"
 RARE = f"leaving out rare items, which carry much of the weight, by min_item_rows={RARE_ROWS}"
 FEWER = "comparing fewer models: two, or all others with one by baseline=NAME"
@@ -54,8 +56,8 @@ POSITIONED = "logging the probability of each item at its position, which an aud
 SHUFFLED = "shuffling more requests, and logging which"
 RANDOMISED = "showing some impressions at random and logging them: what is never shown cannot be judged"
 REMEDIES = (
-    METRIC, LIKED, OURS, ESTIMATOR, UNCUT, COUNTED, MODEL, PER_USER, UNSEEING, RARE, FEWER, GIVEN, RATINGS, CHECKED,
-    COMPLETE, SHOWN, POSITIONED, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
+    METRIC, LIKED, OURS, ESTIMATOR, UNCUT, COUNTED, MODEL, PER_USER, PREDICTED, UNSEEING, RARE, FEWER, GIVEN, RATINGS,
+    CHECKED, COMPLETE, SHOWN, POSITIONED, ABOVE, TRUST, LONGER, EXPOSURE, SHUFFLED, RANDOMISED,
 )  # fmt: skip
 
 
@@ -72,6 +74,24 @@ def unfit() -> Iterator[Reason]:
     """Propensities that a check on held-out cells refutes."""
     text = "the propensity model predicts held-out cells worse than a constant"
     yield Reason(code="doubt", text=text, remedy=GIVEN)
+
+
+def dropped(share: float) -> Iterator[Reason]:
+    """Rows that were left out because some model does not predict them."""
+    if share > DROPPED:
+        text = f"{percent(share)} of the rows were dropped because some model does not predict them"
+        yield Reason(code="dropped", value=share, limit=DROPPED, text=text, remedy=PREDICTED)
+
+
+def filled(models: tuple[str, str], share: float) -> Iterator[Reason]:
+    """Rows that the model behind does not predict, and that count as its furthest error; the first model is ahead."""
+    if share > DROPPED:
+        a, b = models
+        yield Reason(
+            code="filled", value=share, limit=DROPPED, remedy=PREDICTED,
+            text=f"{b} does not predict {percent(share)} of the rows, which count as its furthest error, and {a} may "
+            "be ahead because of them alone",
+        )  # fmt: skip
 
 
 def overlap(mass: float | None, *, rare: float = 0.0) -> Iterator[Reason]:

@@ -225,6 +225,17 @@ def _leaked(found: Evidence, c: Contrast) -> Iterator[Reason]:
         )
 
 
+def _trained(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    if c.a in found.trained and c.a not in found.leaks:
+        yield Reason(code="leak", remedy=rules.UNSEEING, text=f"{c.a} was trained on the rows that it is judged by")
+
+
+def _filled(found: Evidence, c: Contrast) -> Iterator[Reason]:
+    """A model that is behind where it predicts nothing. Where the model ahead predicts less, its lead is certain."""
+    if not found.ranked:
+        yield from rules.filled((c.a, c.b), found.filled.get(c.b, 0.0))
+
+
 def _own_lists(found: Evidence, c: Contrast) -> Iterator[Reason]:
     """Clicks on what a model itself showed: no weights by item see what it showed to whom."""
     if found.basis.clicks and c.a == found.running:
@@ -341,7 +352,10 @@ RATINGS = Rulebook(
     of_the_log=(
         doubts, _liked, _biased, _undebiased, _claimed, _corrected, _support, _overlap, *WEIGHT_RULES,
     ),
-    of_pairs=(_leaked, influential, cut, _own_lists, _per_user, _contradicted, _against_most, _shown_more, _assumed),
+    of_pairs=(
+        _leaked, _trained, _filled, influential, cut, _own_lists, _per_user, _contradicted, _against_most, _shown_more,
+        _assumed,
+    ),
 )  # fmt: skip
 
 

@@ -147,7 +147,8 @@ def _exposures(found: Audit) -> Iterator[RenderableType]:
         return
     lines = [
         [f"{c.a} − {c.b}", *(rounded(c.value[k], c.low[k], c.high[k], sign=True)[0] + _unsure(c, k) for k in at),
-         "holds throughout" if c.turns_low == math.inf else f"reverses at {critical('kappa', c.turns)}"]
+         "holds throughout" if c.turns_low == math.inf
+         else "reverses nowhere" if c.turns == math.inf else f"reverses at {critical('kappa', c.turns)}"]
         for c in curves[:MOST_PAIRS]
         for at in [[c.at.index(kappa) for kappa in EXPOSURES]]
     ]  # fmt: skip

@@ -13,7 +13,8 @@ INSTEAD = {
     "or a vocabulary that has them": "or raise users= and items=",
     "pass id= with its name": "call it id",
     "rating=False": "--no-rating",
-    "or pass exclude=None": "or leave out --exclude",
+    "or pass exclude=None": "or leave out --exclude; under --test give the date on which their training ended, or "
+    "pass --repeats keep",
     "pass users= the ids of its rows, in their order": "save the ids of its rows in its file, as users",
     "pass items= the ids of its rows, in their order": "save the ids of its rows in its file, as items",
     "given to ol.propensity.Balanced(model).fit(log, uniform=sample)": "as --propensity balanced=sample.csv",
@@ -28,8 +29,10 @@ def for_command(message: str, command: Any) -> str:
         message = message.replace(written, instead)
     kept, *remedies = message.split("; ")
     for remedy in remedies:
-        possible = _possible(remedy, options)
-        kept = f"{kept}; {possible}" if possible else kept + END.findall(remedy)[0]
+        way, stop, rest = remedy.partition(". ")  # the sentence behind it is about something else
+        possible = _possible(way := way + stop.strip(), options)
+        kept = f"{kept}; {possible}" if possible else kept + END.findall(way)[0]
+        kept += f" {rest}" if rest else ""
     return KEYWORD.sub(lambda found: _option(found, options), kept)
 
 

@@ -106,6 +106,7 @@ class Learner(BaseEstimator):
     def _remember(self, feedback: Feedback, *notes: str) -> Self:
         """The end of a fit."""
         self.users_, self.items_, self.notes_ = feedback.users, feedback.items, notes
+        self.fitted_on_ = feedback.fingerprint  # what it has seen, by which an audit knows rows that may not judge it
         return self
 
     def _pairs(self, user: npt.ArrayLike, item: npt.ArrayLike) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from openloop.audits.contrasts import Contrast
 from openloop.core.comparison import Comparison
 from openloop.metrics.ranking import PERSISTENCE
 
+POINT = 1e-9  # of the value: an interval below it is the rounding of sums
 METRICS = {
     "mae": "mean absolute difference between rating and prediction, over all user-item cells",
     "mse": "mean squared difference between rating and prediction, over all user-item cells",
@@ -102,9 +103,13 @@ def fixed(value: float, decimals: int) -> str:
 
 
 def decimals_of(low: float, high: float) -> int | None:
-    """As many decimals as an interval supports: two digits of its half-width; None for a point."""
+    """As many decimals as an interval supports: two digits of its half-width; None for a point.
+
+    A point may have a width by rounding alone.
+    """
     half = (high - low) / 2
-    return 1 - math.floor(math.log10(half)) if math.isfinite(half) and half > 0 else None
+    wide = math.isfinite(half) and half > POINT * max(abs(low), abs(high))
+    return 1 - math.floor(math.log10(half)) if wide else None
 
 
 def rounded(value: float, low: float, high: float, *, sign: bool = False) -> tuple[str, str]:

@@ -19,10 +19,21 @@ from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.sources.arrays.rows import Outcome
 from openloop.sources.functions import OfIds
 from openloop.sources.masks import Masks
+from openloop.sources.plan import Answers
 from openloop.sources.predictions import Predictions, from_frames
 from openloop.sources.recoding import by_id
 from openloop.sources.rules import ranks_excluded
 from openloop.support.frames import is_frame
+
+
+def answers_of(values: Floats, rating: Array, filled: float) -> Answers | None:
+    """What a model says of the scored rows, by its predictions of them, NaN where it has none."""
+    known = ~np.isnan(values)
+    if not known.any():
+        return None
+    copied = np.isclose(values[known], rating[known], rtol=1e-6, atol=1e-9)
+    low, high = values[known].min(), values[known].max()
+    return Answers(low=float(low), high=float(high), copied=float(copied.mean()), filled=filled)
 
 
 def places(scored: Feedback, exclude: Feedback) -> npt.NDArray[np.int64]:

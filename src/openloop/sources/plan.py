@@ -80,6 +80,7 @@ class Answers:
     low: float
     high: float
     copied: float
+    filled: float = 0.0  # the share of rows without a prediction, which count as the furthest rating
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

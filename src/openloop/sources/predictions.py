@@ -178,13 +178,22 @@ def codes(what: str, side: str, column: pl.Series, known: Vocabulary, *, text: b
     found = find(ids, known, text=text)
     if bool((found < 0).any()):
         strange = ids.filter(pl.Series(found < 0))
-        raise unknown_ids(what, side, strange.unique(), len(strange), integers=integers)
+        names = strange.unique()
+        like = known.ids[:2].tolist() if bool((found < 0).all()) and len(names) > 1 else ()
+        raise unknown_ids(what, side, names, len(strange), integers=integers, like=like)
     return found
 
 
-def unknown_ids(what: str, side: str, strange: pl.Series, rows: int, *, integers: bool | None) -> UnknownIdError:
-    """The error of ids outside the population, where `integers` says whether the log's are integers."""
+def unknown_ids(
+    what: str, side: str, strange: pl.Series, rows: int, *, integers: bool | None, like: Sequence[Any] = ()
+) -> UnknownIdError:
+    """The error of ids outside the population, where `integers` says whether the log's are integers.
+
+    `like` are some of the log's, where the table has none of them.
+    """
     remedy = f"pass {side}s= with all {side}s where the log is read"
+    if len(like):
+        remedy = f"it has none of the log's, which are written as {listing(like)}, so write both alike"
     if integers is not None and integers != (strange.dtype == pl.Int64):
         kinds = ("integers", "text") if integers else ("text", "integers")
         remedy = f"the log's are {kinds[0]} and these {kinds[1]}, so cast one of them"

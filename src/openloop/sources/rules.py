@@ -44,8 +44,14 @@ def pair_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
 
 
 def id_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
-    """The columns of user and item."""
-    return choose(table, shared(table, {side: given.get(side) for side in SIDES}), required=SIDES)
+    """The columns of user and item. One that has neither the log's name nor an obvious one has to be renamed."""
+    named = {side: given.get(side) for side in SIDES}
+    ways = {
+        side: f"call it {column!r}, as in the log" if isinstance(column, str) and column != side else
+        f"call it {side!r}, or pass {side}= with its name"
+        for side, column in named.items()
+    }  # fmt: skip
+    return choose(table, shared(table, named), required=SIDES, ways=ways)
 
 
 def number_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -9,6 +10,7 @@ from openloop.errors import ColumnError, did_you_mean, listing, quoted
 
 Column = str | int | None
 
+NEAR = 0.65  # of letters: "usr" and "username" look like "user", "sterne" does not
 PAIR = ("user", "item")
 REQUIRED = (*PAIR, "rating")
 
@@ -36,16 +38,18 @@ class Header(Protocol):
 
 
 def choose(
-    table: Header, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED, taken: Iterable[str] = ()
-) -> dict[str, str]:
+    table: Header, asked: Mapping[str, Column], required: Sequence[str] = REQUIRED, taken: Iterable[str] = (),
+    ways: Mapping[str, str] | None = None,
+) -> dict[str, str]:  # fmt: skip
     """The column of each role: those asked for, and the obvious one for a required role that was not.
 
-    Columns that are `taken` are something else, and not looked at for obvious names.
+    Columns that are `taken` are something else, and not looked at for obvious names. `ways` say how a role without a
+    column gets one, where naming it is not the way.
     """
     chosen = {role: named(table, role, column) for role, column in asked.items() if column is not None}
     for role in required:
         if role not in chosen:
-            chosen[role] = _obvious(table, role, taken=(*chosen.values(), *taken))
+            chosen[role] = _obvious(table, role, taken=(*chosen.values(), *taken), way=(ways or {}).get(role, ""))
     _refuse_shared(table, chosen)
     return chosen
 
@@ -89,7 +93,7 @@ def _at(table: Header, role: str, position: int) -> str:
     raise ColumnError(f"{table.name}: {role}={position} is not a position of {count}.{table.note}")
 
 
-def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:
+def _obvious(table: Header, role: str, taken: Iterable[str], way: str) -> str:
     used = set(taken)
     found = [c for c in table.columns if c not in used and names_a(role, c)]
     if len(found) == 1:
@@ -98,11 +102,11 @@ def _obvious(table: Header, role: str, taken: Iterable[str]) -> str:
         raise _several(table, role, found)
     if not table.columns:
         raise ColumnError(f"{table.name}: must have a {role} column, and has no columns; write or fetch it again.")
-    guess = near([c for c in table.columns if c not in used], role)
+    guess = near([c for c in table.columns if c not in used], role).strip()
     none = ", or rating=False where every row is a positive" if role == "rating" else ""
     raise ColumnError(
-        f"{table.name}: no {role} column found among {listing(list(table.columns), limit=20)};"
-        f"{guess} pass {role}= with its name{none}.{table.note}"
+        f"{table.name}: no {role} column found among {listing(list(table.columns), limit=20)}"
+        f"{f' ({guess})' if guess else ''}; {way or f'pass {role}= with its name{none}'}.{table.note}"
     )
 
 
@@ -113,7 +117,8 @@ def _several(table: Header, role: str, found: Sequence[str]) -> ColumnError:
 
 def near(free: Sequence[str], role: str) -> str:
     """' Did you mean X?' where some free column's name looks like the role's."""
-    guess = did_you_mean(role, free)
+    close = [c for c in free if difflib.get_close_matches(role, [str(c).lower()], cutoff=NEAR)]
+    guess = did_you_mean(role, close)
     return guess if "Did you mean" in guess else ""
 
 

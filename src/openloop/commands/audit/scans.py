@@ -259,7 +259,9 @@ def _within(scan: Scan, role: str, known: pl.Series) -> ScannedIds:
     strange = found.unknown(known)
     if strange.height:
         rows = rows_of(scan.raw.filter(pl.col(role).is_in(strange["field"].implode())))
-        raise unknown_ids(scan.what, role, strange["id"].unique(), rows, integers=known.dtype == pl.Int64)
+        names = strange["id"].unique()
+        like = known.head(2).to_list() if len(names) == len(found.ids) > 1 else ()
+        raise unknown_ids(scan.what, role, names, rows, integers=known.dtype == pl.Int64, like=like)
     return found
 
 

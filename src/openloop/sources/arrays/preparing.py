@@ -111,7 +111,8 @@ def _without_gaps(scored: Scored, missing: str) -> tuple[Scored, list[str]]:
         raise rules.not_predicted(f"model {name!r}", counts[name], len(log), users)
     if missing == "worst":
         filled = {name: np.where(gap, _furthest(log), scored.predicted[name]) for name, gap in gaps.items()}
-        return replace(scored, predicted={**scored.predicted, **filled}), [rules.missing_note(missing, counts, 0)]
+        told = rules.missing_note(missing, counts, 0)
+        return replace(scored, predicted={**scored.predicted, **filled}, filled=counts), [told]
     keep = ~np.any(list(gaps.values()), axis=0)
     return _taken(scored, keep), [rules.missing_note(missing, counts, int(len(keep) - keep.sum()))]
 

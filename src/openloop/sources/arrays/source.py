@@ -26,7 +26,7 @@ from openloop.sources.arrays.tilting import Tilter
 from openloop.sources.balancing import balanced_probability, candidate_levels, part_targets, with_leverage
 from openloop.sources.masks import Masks
 from openloop.sources.observation import Group, View, overlap, unscaled
-from openloop.sources.outcomes import Exclusion, Partial, dense_outcome, predictions, predicts, ranks
+from openloop.sources.outcomes import Exclusion, Partial, answers_of, dense_outcome, predictions, predicts, ranks
 from openloop.sources.plan import LEVELS, MAX_LISTED, Answers, LogFacts, Request, Strata, StrataFacts, strata_names
 from openloop.sources.predictions import Predictions
 from openloop.sources.question import Question
@@ -56,6 +56,7 @@ class Scored:
     groups: Mapping[str, Group] = field(default_factory=dict[str, Group])
     bounded: bool = True  # whether Σ1/π² over the grid is needed, for Hoeffding's interval
     dropped: int = 0  # rows that some model does not predict
+    filled: Mapping[str, int] = field(default_factory=dict[str, int])  # rows whose prediction is the furthest rating
     device: Any = None  # where ranks are counted
 
     def view(self, on: str) -> View:
@@ -242,11 +243,8 @@ class FeedbackSource:
             return None
         values = self._scored.predicted.get(model)
         values = predictions(model, self._scored.models[model], self._log, lenient=True) if values is None else values
-        if values is None or np.isnan(values).all():
-            return None
-        known = ~np.isnan(values)
-        copied = np.isclose(values[known], self._log.rating[known], rtol=1e-6, atol=1e-9)
-        return Answers(low=float(np.nanmin(values)), high=float(np.nanmax(values)), copied=float(copied.mean()))
+        filled = self._scored.filled.get(model, 0) / len(self._log)
+        return None if values is None else answers_of(values, self._log.rating, filled)
 
     def facts(self, strata: Strata) -> StrataFacts:
         """What the scored rows of each stratum are."""

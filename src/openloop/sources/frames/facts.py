@@ -171,7 +171,7 @@ def rating_counts(found: Fact) -> tuple[tuple[tuple[float, int], ...], tuple[flo
     return counts, tuple(table["mass"].cast(nw.Float64()).to_list()) if "mass" in table.columns else ()
 
 
-def answers(frame: Any, column: str) -> Answers | None:
+def answers(frame: Any, column: str, filled: float = 0.0) -> Answers | None:
     """The range of a model's predictions, and the share that are the rating itself; None of no predictions."""
     answer, y = nw.col(column), nw.col("y")
     near = flag((answer - y).abs() <= 1e-9 + 1e-6 * y.abs()).alias("copied")
@@ -181,7 +181,9 @@ def answers(frame: Any, column: str) -> Answers | None:
         .select(nw.col("answer").min().alias("low"), nw.col("answer").max().alias("high"), nw.col("copied").mean())
     )
     found = only_row(named)
-    return None if found["low"] is None else Answers(**{name: float(value) for name, value in found.items()})
+    if found["low"] is None:
+        return None
+    return Answers(**{name: float(value) for name, value in found.items()}, filled=filled)
 
 
 def items_within(frame: Any, levels: Sequence[tuple[Any, int]], parts: Division = WHOLE) -> list[list[int]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -57,6 +57,7 @@ class Joined:
     rows: int | None  # as many as there should be; None: not checked
     parts: Division  # ranges of users
     dropped: int = 0  # rows that some model does not predict
+    filled: Mapping[str, float] = field(default_factory=dict[str, float])  # shares of rows, by model
     notes: tuple[str, ...] = ()
 
     @property
@@ -132,7 +133,7 @@ def join(models: Mapping[str, Any], log: Any, propensity: str | None, asked: Que
         tables=[t for own in tables for t in own], excluded=excluded,
         rankings={name: ranks for name, (_, ranks) in zip(models, by_use, strict=True)},
         rows=None if size is None else size - predicted.dropped, dropped=predicted.dropped,
-        notes=tuple(predicted.notes),
+        filled=predicted.filled, notes=tuple(predicted.notes),
     )  # fmt: skip
 
 

@@ -61,10 +61,9 @@ def beside(what: str, native: Any, log: EngineTable, named: Mapping[str, Column]
     chosen = id_columns(table, named)
     table = replace(table, ids=tuple(chosen[side] for side in SIDES))
     kinds, known = (tuple("integers" if t.is_integer() else "text" for t in x.id_types) for x in (table, log))
-    if kinds != known:
-        raise InputError(
-            f"{what}: its user and item ids are {' and '.join(kinds)}, the log's {' and '.join(known)}; cast one side."
-        )
+    for side, own, theirs in zip(SIDES, kinds, known, strict=True):
+        if own != theirs:
+            raise InputError(f"{what}: its {side} ids are {own}, the log's {theirs}; cast one side.")
     return table
 
 

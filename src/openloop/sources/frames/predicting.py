@@ -27,6 +27,7 @@ class PredictedFrame:
     frame: Any
     coverage: Sequence[Coverage]
     dropped: int = 0
+    filled: Mapping[str, float] = field(default_factory=dict[str, float])  # shares of the rows, by model
     notes: Sequence[str] = ()
 
 
@@ -55,7 +56,8 @@ def with_predictions(
     counts = {serving[own].model: number for own, number in gaps.rows.items()}
     dropped = gaps.any if asked.missing == "drop" else 0
     notes = [rules.missing_note(asked.missing, counts, dropped)] if counts else []
-    return PredictedFrame(frame=found, coverage=coverage, dropped=dropped, notes=notes)
+    filled = {model: number / gaps.of for model, number in counts.items() if asked.missing == "worst"}
+    return PredictedFrame(frame=found, coverage=coverage, dropped=dropped, filled=filled, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

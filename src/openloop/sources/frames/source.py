@@ -182,7 +182,7 @@ class FrameSource:
         """What a model says of the scored rows."""
         column = f"s{self.models.index(model)}"
         known = column in self._joined.frame.collect_schema().names()
-        return frame_facts.answers(self._joined.frame, column) if known else None
+        return frame_facts.answers(self._joined.frame, column, self._joined.filled.get(model, 0.0)) if known else None
 
     def facts(self, strata: Strata) -> StrataFacts:
         """What the scored rows of each stratum are."""
