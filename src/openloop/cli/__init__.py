@@ -17,7 +17,9 @@ import openloop
 from openloop.cli import audit, datasets, demo, doctor, predict, propensity, report, reproduce, select, train
 from openloop.cli.failures import failure_of, stdout_error, tell, told
 from openloop.cli.signals import ending_in_order
-from openloop.support.clock import fixed
+from openloop.support.clock import VARIABLE, fixed
+
+WIDEST = 4  # digits of the width of a terminal
 
 
 class Program(TyperGroup):
@@ -26,6 +28,7 @@ class Program(TyperGroup):
     def make_context(self, *args: Any, **more: Any) -> Any:
         """Read the options of all commands, which may print something."""
         with told(lambda: None):
+            _leave_out_what_packages_fail_on()
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
@@ -64,6 +67,14 @@ def _run() -> None:
     finally:
         if (error := stdout_error()) is not None:  # what was printed has not arrived
             raise error
+
+
+def _leave_out_what_packages_fail_on() -> None:
+    """NumPy fails on an empty date, rich on a width that no terminal has."""
+    if not os.environ.get(VARIABLE, "unset"):
+        del os.environ[VARIABLE]
+    if len(os.environ.get("COLUMNS", "")) > WIDEST:
+        del os.environ["COLUMNS"]
 
 
 def _print_version(wanted: bool) -> None:
