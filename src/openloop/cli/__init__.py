@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 from typing import Annotated, Any
+
+# Until all is imported Ctrl-C ends the program at once: nothing is there yet that could say it in a line.
+starting = threading.current_thread() is threading.main_thread()
+starting = starting and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if starting:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import typer
 from typer.core import TyperGroup
@@ -101,3 +109,6 @@ for command in (
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(datasets.commands)
+
+if starting:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
