@@ -139,6 +139,23 @@ def test_a_terminal_that_takes_no_more_keeps_the_exit_code(monkeypatch):
     failures.tell(failures.Failure("odd", 1))
 
 
+@pytest.mark.parametrize(
+    "words", [["demo", "--a\u202eb"], ["demo", "a\u202eb"], ["a\u202eb"], ["demo", "--seed", "\u202e"]]
+)
+def test_what_was_typed_does_not_act_on_the_terminal_either(words):
+    result = run(*words)
+    assert result.exit_code == 2
+    assert "\u202e" not in result.output
+    assert r"\u202e" in result.output
+
+
+@pytest.mark.parametrize("kind", [pl.exceptions.ComputeError, SafetensorError, ZeroDivisionError])
+def test_what_a_library_says_at_length_is_cut(monkeypatch, kind):
+    result = failing(monkeypatch, kind("x" * 9000))
+    assert "x" * 150 in result.stderr
+    assert "x" * 201 not in result.stderr
+
+
 # -- stdout --------------------------------------------------------------------------------------------------
 
 

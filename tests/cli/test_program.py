@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 import openloop as ol
 from openloop.commands.demo import estimates as demonstration
+from openloop.support.clock import VARIABLE
 from tests.cli.running import interrupted, run
 from tests.facts import facts
 
@@ -88,3 +90,19 @@ def test_a_time_that_is_none_is_one_line():
     result = run("doctor", SOURCE_DATE_EPOCH="soon")
     assert result.exit_code == 2
     assert re.fullmatch(facts("openloop", "SOURCE_DATE_EPOCH", "'soon'", "1970") + r"[^\n]+\n", result.stderr)
+
+
+@pytest.mark.parametrize(("given", "found"), [("", None), ("1700000000", "1700000000"), (None, None)])
+def test_an_empty_date_is_none_for_every_package(monkeypatch, given, found):
+    seen = []
+    monkeypatch.setattr(demonstration, "demonstrate", lambda *_args, **_more: seen.append(os.environ.get(VARIABLE)))
+    run("demo", **{VARIABLE: given})
+    assert seen == [found]
+
+
+@pytest.mark.parametrize("columns", ["9" * 30, "99999999", "x" * 99, "", "0", "-5", "1"])
+def test_any_width_of_a_terminal_is_taken(columns):
+    for words in (["--help"], ["datasets", "list"]):
+        found = run(*words, COLUMNS=columns)
+        assert found.exit_code == 0, found.output[-500:]
+        assert len(found.stdout) < 10**6

@@ -50,6 +50,12 @@ COMMAND = command("user", "rating", "users", "items", "bias_reg", "reg", "seed",
         ("data/user=1/log.csv: no rows; check it.", "data/user=1/log.csv: no rows; check it."),
         ("user=1/log.csv: no rows.", "user=1/log.csv: no rows."),
         ("column 'user=' is odd; rename it.", "column 'user=' is odd; rename it."),
+        ("unknown, as '7; pass x=1, or ' and \"y's; z=2\".", "unknown, as '7; pass x=1, or ' and \"y's; z=2\"."),
+        (
+            "no column '; rating=False' in the log's; pass user=.",
+            "no column '; rating=False' in the log's; pass --user.",
+        ),
+        (r"odd: 'a\'; seed=1 '; pass unknown=.", r"odd: 'a\'; seed=1 '."),
         ("U = 3 and p=0.5 differ.", "U = 3 and p=0.5 differ."),
     ],
 )

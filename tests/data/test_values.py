@@ -26,6 +26,14 @@ def test_whole_numbers_become_int64(dtype):
     assert (found.dtype, found.to_list()) == (pl.Int64, [3, 1, 2])
 
 
+def test_long_types_are_cut():
+    column = pl.Series([{f"field{k}": k for k in range(999)}])
+    for check, error in ((ids, InputError), (ratings, RatingError)):
+        with pytest.raises(error, match="Struct") as caught:
+            check(column, "log")
+        assert len(str(caught.value)) < 300
+
+
 def test_decimals_without_fraction():
     assert ids(pl.Series([Decimal(3)], dtype=pl.Decimal(38, 0)), "log").to_list() == [3]
 

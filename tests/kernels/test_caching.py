@@ -168,6 +168,15 @@ def test_a_temporary_folder_that_another_user_can_write_is_not_trusted(place, tr
     assert locked(place, temporary) == ["6.0", "0", "None"]
 
 
+def test_a_folder_in_which_anyone_may_rename_is_not_trusted(place, monkeypatch):
+    monkeypatch.setattr("tempfile.tempdir", str(place))
+    monkeypatch.setenv("TMPDIR", str(place))
+    place.chmod(0o777)
+    assert private_folder() is None
+    place.chmod(0o1777)
+    assert private_folder() == place / f"openloop-numba-{os.getuid()}"
+
+
 def test_the_working_folder_is_no_temporary_one(place, monkeypatch):
     monkeypatch.chdir(place)
     monkeypatch.setattr("tempfile.tempdir", str(place))

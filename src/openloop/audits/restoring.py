@@ -5,6 +5,7 @@ The numbers are those of the file; users' parts are not in it, so the estimates 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
@@ -38,11 +39,13 @@ from openloop.errors import FormatError, listing, quoted
 from openloop.propensity.checks.checking import Check
 from openloop.propensity.checks.positions import PositionCheck
 from openloop.support.arguments import check_level
-from openloop.support.atomic import FilePath
+from openloop.support.atomic import FilePath, finite
 from openloop.support.foreign import read_json
 from openloop.support.typed import below, built, fitting, part, refuse
 
 AGAIN = "write it by `openloop audit … --json FILE`"
+
+CLOSE = 1e-6  # of a number: another machine may round differently
 
 K = TypeVar("K")
 
@@ -55,6 +58,8 @@ def audit_in(path: FilePath) -> Audit:
     found = _audit(Record(record, where))
     for problem in _contradictions(found):
         raise FormatError(f"{where}{problem}; {AGAIN}.")
+    for place, own, given in _denied(record, finite(found.records()), where):
+        refuse(place, f"must be {'null' if own is None else quoted(own)}, as other parts of the file say", given)
     return found
 
 
@@ -240,7 +245,7 @@ def _contradictions(found: Audit) -> Iterable[str]:
     """What a part says that another part denies."""
     families = {key[1:] for key in found.result.estimates}
     if (found.metric, found.estimator) not in families:
-        yield f"metric and estimator must have estimates, got {found.metric!r} and {found.estimator!r}"
+        yield f"metric and estimator must have estimates, got {quoted(found.metric)} and {quoted(found.estimator)}"
     yield from _incomplete(found.result, "comparison")
     if found.open_loop is not None:
         yield from _incomplete(found.open_loop.result, "open_loop.comparison")
@@ -256,7 +261,31 @@ def _contradictions(found: Audit) -> Iterable[str]:
             yield f"sensitivity[{n}]: at, value, low and high must be equally long, got lengths {sorted(sizes)}"
     for n, c in enumerate(c for pairs in found.contrasts.values() for c in pairs):
         if c.a == c.b or c.better not in (None, c.a, c.b):
-            yield f"contrasts[{n}]: better must be one of two models, got {c.better!r} of {c.a!r} and {c.b!r}"
+            of = f"{quoted(c.better)} of {quoted(c.a)} and {quoted(c.b)}"
+            yield f"contrasts[{n}]: better must be one of two models, got {of}"
+
+
+def _denied(given: Any, own: Any, where: str) -> Iterable[tuple[str, Any, Any]]:
+    """The numbers of the file that follow from others and are not what follows; with what does, and its place.
+
+    A page would show what follows. Words may be those of another version.
+    """
+    if isinstance(given, dict) and isinstance(own, dict):
+        held: dict[str, Any] = given
+        for name in [name for name in held if name in own]:
+            yield from _denied(held[name], own[name], below(where, name))
+    elif isinstance(given, list) and isinstance(own, list) and len(given) == len(own):  # pyright: ignore[reportUnknownArgumentType]
+        for n, (one, other) in enumerate(zip(given, own, strict=True)):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            yield from _denied(one, other, f"{where}[{n}]")
+    elif not (isinstance(given, str) and isinstance(own, str)) and not _alike(given, own):
+        yield where, own, given
+
+
+def _alike(given: Any, own: Any) -> bool:
+    """Whether two values are the same number, but for rounding, or the same."""
+    if type(given) in (int, float) and type(own) in (int, float):
+        return math.isclose(given, own, rel_tol=CLOSE)
+    return type(given) is type(own) and given == own
 
 
 def _incomplete(result: Comparison, name: str) -> Iterable[str]:

@@ -7,8 +7,16 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
+import threading
 from typing import Annotated, Any
+
+# Until all is imported Ctrl-C ends the program at once: nothing is there yet that could say it in a line.
+starting = threading.current_thread() is threading.main_thread()
+starting = starting and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+if starting:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 import typer
 from typer.core import TyperGroup
@@ -17,7 +25,9 @@ import openloop
 from openloop.cli import audit, datasets, demo, doctor, predict, propensity, report, reproduce, select, train
 from openloop.cli.failures import failure_of, stdout_error, tell, told
 from openloop.cli.signals import ending_in_order
-from openloop.support.clock import fixed
+from openloop.support.clock import VARIABLE, fixed
+
+WIDEST = 4  # digits of the width of a terminal
 
 
 class Program(TyperGroup):
@@ -26,6 +36,7 @@ class Program(TyperGroup):
     def make_context(self, *args: Any, **more: Any) -> Any:
         """Read the options of all commands, which may print something."""
         with told(lambda: None):
+            _leave_out_what_packages_fail_on()
             return super().make_context(*args, **more)
 
     def invoke(self, ctx: Any) -> Any:
@@ -66,6 +77,14 @@ def _run() -> None:
             raise error
 
 
+def _leave_out_what_packages_fail_on() -> None:
+    """NumPy fails on an empty date, rich on a width that no terminal has."""
+    if not os.environ.get(VARIABLE, "unset"):
+        del os.environ[VARIABLE]
+    if len(os.environ.get("COLUMNS", "")) > WIDEST:
+        del os.environ["COLUMNS"]
+
+
 def _print_version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"openloop {openloop.__version__}")
@@ -90,3 +109,6 @@ for command in (
 ):  # fmt: skip
     app.command()(command)
 app.add_typer(datasets.commands)
+
+if starting:
+    signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -28,9 +28,12 @@ from openloop.cli.options import FAILED, MISUSED, complain, say
 from openloop.cli.signals import Terminated
 from openloop.cli.voice import for_command
 from openloop.errors import OpenloopError
+from openloop.support.escaping import visible
 from openloop.support.system_errors import FULL, system_error
+from openloop.support.wording import cut
 
 TOLD: tuple[type[Exception], ...] = (typer.Exit, typer.Abort, typer.BadParameter.__mro__[2])  # the last, ClickException
+USAGE: Any = TOLD[2]
 BY_SIGNAL, SIGINT, SIGPIPE = 128, 2, 13
 
 
@@ -70,7 +73,9 @@ def told(command: Callable[[], Any]) -> Generator[None]:
     """Report what ends this block in the words of the command, and exit with its code; typer reports its own errors."""
     try:
         yield
-    except (SystemExit, GeneratorExit, *TOLD):
+    except (SystemExit, GeneratorExit, *TOLD) as error:
+        if isinstance(error, USAGE):  # typer quotes what was typed, and sends some of it to the terminal
+            error.message = visible(error.message, lines=True)
         raise
     except BaseException as error:
         failure = failure_of(error, command())
@@ -187,13 +192,14 @@ def _of_library(error: BaseException) -> Failure | None:
     for base in type(error).__mro__:
         library = base.__module__.split(".")[0]
         if library in LIBRARIES:
-            text = f"{LIBRARIES[library]}: {library} cannot read or write it ({type(error).__name__}: {error})"
+            told = cut(f"{type(error).__name__}: {error}")
+            text = f"{LIBRARIES[library]}: {library} cannot read or write it ({told})"
             return Failure(f"{text}; check the file, or save it again.", FAILED)
     return None
 
 
 def _bug(error: BaseException) -> Failure:
-    what = _lines_joined(f"{type(error).__name__}: {error}")
+    what = cut(_lines_joined(f"{type(error).__name__}: {error}"))
     return Failure(f"bug: {what}; please report it, with what OPENLOOP_TRACEBACK=1 shows.", FAILED)
 
 

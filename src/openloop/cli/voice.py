@@ -6,6 +6,10 @@ import re
 from typing import Any
 
 KEYWORD = re.compile(r"""(?<![\w'"=/.-])([a-z]\w*)=('[^']*'|"[^"]*"|[\w+-][\w.+-]*?)?(?=[.,;:)]*(?:\s|$))""")
+QUOTED = re.compile(
+    r"""(?<![\w=])(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")(?!\w)"""
+)  # what a message quotes, as from data
+HIDDEN = re.compile("\0([0-9]+)\0")  # which no message holds
 END = re.compile(r"[.)]*$")
 
 # What a library call can be given, and a command only in another way.
@@ -24,6 +28,17 @@ OTHER_NAMES = {"rng": "seed"}
 
 def for_command(message: str, command: Any) -> str:
     """The message with `--name` for `name=`; a way out that the command does not have is dropped."""
+    quoted: list[str] = []
+
+    def hidden(found: re.Match[str]) -> str:
+        quoted.append(found[0][1:-1])
+        return f"'\0{len(quoted) - 1}\0'" if found[0][0] == "'" else f'"\0{len(quoted) - 1}\0"'
+
+    told = _in_words_of(QUOTED.sub(hidden, message), command)
+    return HIDDEN.sub(lambda found: quoted[int(found[1])], told)
+
+
+def _in_words_of(message: str, command: Any) -> str:
     options = {} if command is None else {str(p.name): _flag(p) for p in command.params}
     for written, instead in INSTEAD.items():
         message = message.replace(written, instead)

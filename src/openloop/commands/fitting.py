@@ -14,7 +14,7 @@ from openloop.data.columns import Column, InputTable, choose, names_a, shared
 from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
-from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing
+from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing, quoted
 from openloop.propensity.naming import CALIBRATIONS, ModelSpec
 from openloop.support.atomic import FilePath
 from openloop.support.fields import fields_of
@@ -85,7 +85,7 @@ def _ratings(what: str, table: InputTable) -> Array:
     column = table.fetch(table.columns).to_series()
     if not len(column):
         raise EmptyError(f"{what}: has no ratings; give those of cells drawn at random.")
-    return values.ratings(column, f"{what}: column {column.name!r}")
+    return values.ratings(column, f"{what}: column {quoted(column.name)}")
 
 
 def _check_numbers(wanted: FitRequest) -> None:

@@ -30,7 +30,7 @@ from openloop.data import values
 from openloop.data.columns import Column, InputTable, choose
 from openloop.data.encoding import find, refuse_unknown
 from openloop.data.formats import open_file
-from openloop.errors import ColumnError, EmptyError, InputError, PredictionError, UndefinedError, did_you_mean
+from openloop.errors import ColumnError, EmptyError, InputError, PredictionError, UndefinedError, did_you_mean, quoted
 from openloop.learners.model_files.vector_files import WRITERS as VECTOR_FILES
 from openloop.sources.rules import SIDES
 from openloop.support.atomic import FilePath, Recorded
@@ -165,7 +165,7 @@ def _pair_codes(
 
 def _codes(table: InputTable, column: pl.Series, role: str, ids: Vocabulary, *, refuse: bool) -> Ints:
     """The code of each row's id, -1 where the model does not know it; ids are matched as `ol.read` does."""
-    what = f"{table.name}: {role} column {column.name!r}"
+    what = f"{table.name}: {role} column {quoted(column.name)}"
     if len(column) == 0:
         raise EmptyError(f"{table.name}: no rows; give at least one {role}.")
     checked = values.ids(column, what, text=table.text, keep_text=ids.ids.dtype.kind != "i")
@@ -332,4 +332,4 @@ def _check_columns(wanted: PredictRequest) -> None:
     names = (*wanted.names, wanted.column, *(("rank",) if wanted.top is not None else ()))
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        raise ColumnError(f"two columns of --out would be called {twice!r}; change --user, --item or --column.")
+        raise ColumnError(f"two columns of --out would be called {quoted(twice)}; change --user, --item or --column.")

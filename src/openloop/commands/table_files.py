@@ -17,7 +17,7 @@ from openloop.data.columns import Column, InputTable, names_a
 from openloop.data.delimited import FOUND, TextForm
 from openloop.data.encoding import find
 from openloop.data.formats import open_file
-from openloop.errors import ColumnError, FormatError, InputError, listing
+from openloop.errors import ColumnError, FormatError, InputError, listing, quoted
 from openloop.support.atomic import FilePath, replacing
 from openloop.support.leftovers import work_folder
 
@@ -171,15 +171,15 @@ def _refuse_other_roles(name: str, columns: Sequence[str], roles: Mapping[str, C
         called = columns[at] if isinstance(at, int) and 0 <= at < len(columns) else role
         if called != role and called in roles:
             raise ColumnError(
-                f"{name}: column {at} is given as --{role}, but is called {called!r} here, and would be so in --out; "
-                "give the file a header with names of its own."
+                f"{name}: column {at} is given as --{role}, but is called {quoted(called)} here, and would be so in "
+                "--out; give the file a header with names of its own."
             )
 
 
 def _refuse_types(name: str, rows: pl.DataFrame, kind: str, other: str, *, nested: bool) -> None:
     for column in rows.iter_columns():
         if isinstance(column.dtype, pl.Binary | pl.Object) or (column.dtype.is_nested() and not nested):
-            held = f"cannot hold column {column.name!r}, {column.dtype}"
+            held = f"cannot hold column {quoted(column.name)}, {quoted(column.dtype)}"
             raise FormatError(f"{name}: a {kind} file {held}; write {other}, or drop the column.")
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from openloop.errors import FormatError, InputError, did_you_mean, quoted
 from openloop.support.memory import total_memory
 from openloop.support.sizes import written
+from openloop.support.wording import cut
 
 SAMPLE = 1 << 16
 LONGEST = 1 << 24  # bytes of a first line
@@ -145,5 +146,5 @@ def unreadable(path: Path, reason: str, remedy: str = "write or fetch it again")
 
 def cut_short(name: str, reason: str, remedy: str = "write or fetch it again", found: str = "") -> FormatError:
     """The error of a file that another library could not read; `found`: what it is instead."""
-    line = reason.strip().split("\n")[0]
+    line = cut(reason.strip().split("\n")[0])
     return FormatError(f"{name}: cut short or of another format{found}: {line}; {remedy}.")

@@ -34,6 +34,7 @@ from openloop.errors import FormatError, InputError, quoted
 from openloop.support.arguments import is_whole
 
 SEPARATORS = ("\t", "::", ",", ";", "|", " ")
+WIDE = 100  # columns
 USUAL = {".csv": ",", ".tsv": "\t", ".tab": "\t", ".psv": "|"}
 
 
@@ -128,13 +129,13 @@ def open_text(
     _refuse_cut_line(text)
 
     @cache
-    def check() -> None:  # once, however often the file is scanned
+    def check() -> bool:  # once, however often the file is scanned; whether it may have blank lines
         refuse_strange(path, text.contents, text.separator)
         _refuse_ragged(text)
+        return len(text.first) <= WIDE or bool(_scan(text).select(_blank().any()).collect(engine="streaming").item())
 
     def scan(columns: Sequence[str]) -> pl.LazyFrame:
-        check()
-        return _rows(text, columns)
+        return _rows(text, columns, blank=check())
 
     return InputTable(
         str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note, remark=text.remark,
@@ -208,7 +209,7 @@ def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:
     chosen = [pl.col(f"field_{text.names.index(name)}") for name in columns]
     # Every field takes part in `blank`: Polars refuses a line with too many only when it reads them all. What a line
     # lacks Polars leaves empty, the last field first; only a count tells that from a field that is empty in the file.
-    blank = pl.all_horizontal(pl.all().is_null()).alias("blank")
+    blank = _blank().alias("blank")
     doubtful = pl.last().is_null().any().alias("doubtful")
     refuse_strange(text.path, text.contents, text.separator)
     try:
@@ -224,10 +225,19 @@ def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:
     return frame.rename(dict(zip(frame.columns, columns, strict=True)))
 
 
-def _rows(text: _Text, columns: Sequence[str]) -> pl.LazyFrame:
-    """The rows that `_fetch` would read, left in the file."""
+def _rows(text: _Text, columns: Sequence[str], *, blank: bool) -> pl.LazyFrame:
+    """The rows that `_fetch` would read, left in the file; `blank`: it may have lines without a field.
+
+    The time of such a filter grows with the square of the number of columns: with 10,000 it would be hours.
+    """
     chosen = [pl.col(f"field_{text.names.index(name)}").alias(name) for name in columns]
-    return _scan(text).filter(~pl.all_horizontal(pl.all().is_null())).select(chosen)
+    rows = _scan(text).filter(~_blank()) if blank else _scan(text)
+    return rows.select(chosen)
+
+
+def _blank() -> pl.Expr:
+    """Whether a line has no field."""
+    return pl.all_horizontal(pl.all().is_null())
 
 
 def _scan(text: _Text) -> pl.LazyFrame:

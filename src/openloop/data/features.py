@@ -288,7 +288,7 @@ def _encoded(column: pl.Series, what: str, ids: Vocabulary) -> list[tuple[str, F
         _refuse_gaps(~column.is_finite().fill_null(value=False), what, ids)
         return CONSTANT if column.n_unique() == 1 else [(column.name, _scaled(column.to_numpy()))]
     if column.dtype != pl.String:
-        return f"{column.dtype}, neither numbers nor text"
+        return f"{quoted(column.dtype)}, neither numbers nor text"
     levels = column.drop_nulls().unique().sort().to_list()
     if len(levels) > MAX_LEVELS:
         return MANY

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import polars as pl
 
 from openloop.core.feedback import LEAST
-from openloop.errors import InputError, PropensityError, RatingError, listing
+from openloop.errors import InputError, PropensityError, RatingError, listing, quoted
 from openloop.support.wording import counted, rows_at
 
 # From here on, neighbouring whole numbers share one float: 2⁵³ is also what 2⁵³ + 1 becomes.
@@ -110,7 +110,7 @@ def _integers(column: pl.Series, what: str) -> pl.Series:
         _refuse(column.abs() >= _EXACT, column, what, _SHARED, "make them integers or text")
         return column.cast(pl.Int64)
     if not (column.dtype.is_integer() or (isinstance(column.dtype, pl.Decimal) and column.dtype.scale == 0)):
-        raise InputError(f"{what}: ids must be integers, text or UUIDs, not {column.dtype}; cast the column.")
+        raise InputError(f"{what}: ids must be integers, text or UUIDs, not {quoted(column.dtype)}; cast the column.")
     whole = column.cast(pl.Int64, strict=False)
     _refuse(whole.is_null(), column, what, _TOO_WIDE, "cast the column to text")
     return whole
@@ -262,7 +262,7 @@ def _numbers(column: pl.Series, what: str, noun: str, error: type[InputError]) -
     elif column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean | pl.Null):
         values = column.cast(pl.Float64)
     else:
-        raise error(f"{what}: {noun} must be numbers, not {column.dtype}; cast the column.")
+        raise error(f"{what}: {noun} must be numbers, not {quoted(column.dtype)}; cast the column.")
     _refuse(values.is_null(), values, what, f"{noun} are missing", error=error, show=False)
     return values
 

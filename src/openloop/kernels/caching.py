@@ -47,7 +47,7 @@ def private_folder() -> Path | None:
     """
     try:
         folder = Path(tempfile.gettempdir()) / f"openloop-numba-{_user()}"
-        if _is_nowhere(folder.parent):
+        if _is_nowhere(folder.parent) or _is_open(folder.parent):
             return None
         folder.mkdir(mode=0o700, exist_ok=True)
         found = folder.lstat()
@@ -65,6 +65,12 @@ def _is_nowhere(folder: Path) -> bool:
     """Whether this is the working folder, in which Python puts temporary files where no other place takes them."""
     named = [os.environ.get(name) for name in ("TMPDIR", "TEMP", "TMP")]
     return folder == Path.cwd() and str(folder) not in (*named, *USUAL)
+
+
+def _is_open(folder: Path) -> bool:
+    """Whether anyone may rename what is in a folder, as where /tmp lacks its sticky bit."""
+    mode = folder.stat().st_mode
+    return os.name == "posix" and bool(mode & stat.S_IWOTH) and not mode & stat.S_ISVTX
 
 
 class _Temporary(_SourceFileBackedLocatorMixin, _CacheLocator):  # pyright: ignore[reportIncompatibleMethodOverride]

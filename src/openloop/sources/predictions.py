@@ -16,7 +16,7 @@ from openloop.data import values
 from openloop.data.columns import Column, InputTable
 from openloop.data.encoding import find
 from openloop.data.frames import open_frame
-from openloop.errors import PredictionError, UnknownIdError, listing
+from openloop.errors import PredictionError, UnknownIdError, listing, quoted
 from openloop.sources import remarks, rules
 from openloop.sources.rules import LARGEST, SIDES, Coverage
 from openloop.support.frames import is_frame
@@ -174,7 +174,7 @@ def read_predictions(table: InputTable, log: Feedback, given: Mapping[str, Colum
 def codes(what: str, side: str, column: pl.Series, known: Vocabulary, *, text: bool) -> Ints:
     """The codes of a column of ids; unknown ones are refused."""
     integers = known.ids.dtype.kind == "i"
-    ids = values.ids(column, f"{what}: {side} column {column.name!r}", text=text, keep_text=not integers)
+    ids = values.ids(column, f"{what}: {side} column {quoted(column.name)}", text=text, keep_text=not integers)
     found = find(ids, known, text=text)
     if bool((found < 0).any()):
         strange = ids.filter(pl.Series(found < 0))

@@ -13,7 +13,7 @@ from typing import Any
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.data.columns import Column, Header, alike, choose, named, shared
-from openloop.errors import ColumnError, InputError, PredictionError, listing
+from openloop.errors import ColumnError, InputError, PredictionError, listing, quoted
 
 SIDES = ("user", "item")
 USUAL = {"score": ("score", "prediction"), "rank": ("rank",)}  # what columns of numbers are called, the first one first
@@ -113,7 +113,9 @@ def count_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
     known = [name for name in COUNTS if name in table.columns]
     if len(known) == 1 and not has_numbers(table, given):
         lacks = next(name for name in COUNTS if name not in known)
-        raise ColumnError(f"{table.name}: no column {lacks!r} was found beside {known[0]!r}; rankings need both.")
+        raise ColumnError(
+            f"{table.name}: no column {quoted(lacks)} was found beside {quoted(known[0])}; rankings need both."
+        )
     return {name: name for name in known} if len(known) == len(COUNTS) else {}
 
 
@@ -128,21 +130,21 @@ def no_rows(what: str) -> PredictionError:
 def holds_text(what: str, column: str, words: Sequence[str], number: int, rows: int) -> PredictionError:
     """The error of a column that should hold numbers."""
     return PredictionError(
-        f"{what}: column {column!r} holds text in {number:,} of {rows:,} rows, such as {listing(sorted(words)[:3])}; "
-        "write numbers."
+        f"{what}: column {quoted(column)} holds text in {number:,} of {rows:,} rows, such as "
+        f"{listing(sorted(words)[:3])}; write numbers."
     )
 
 
 def not_numbers(what: str, column: str) -> PredictionError:
     """The error of a column of dates, lists or the like."""
-    return PredictionError(f"{what}: column {column!r} must hold numbers, and its type is another; cast it.")
+    return PredictionError(f"{what}: column {quoted(column)} must hold numbers, and its type is another; cast it.")
 
 
 def not_finite(what: str, column: str, number: int, rows: int, pair: Sequence[Any]) -> PredictionError:
     """The error of scores or ranks that are missing, NaN or infinite; `pair` is the first of them by user and item."""
     return PredictionError(
-        f"{what}: {number:,} of {rows:,} values in column {column!r} are missing or not finite, first that of user "
-        f"{pair[0]!r} and item {pair[1]!r}; repair them."
+        f"{what}: {number:,} of {rows:,} values in column {quoted(column)} are missing or not finite, first that of "
+        f"user {quoted(pair[0])} and item {quoted(pair[1])}; repair them."
     )
 
 
@@ -163,8 +165,8 @@ def bad_counts(what: str, columns: Sequence[str], number: int) -> PredictionErro
     """The error of counts that are none."""
     above, tied = columns
     return PredictionError(
-        f"{what}: columns {above!r} and {tied!r} must count the candidates above an item, from 0, and those tied with "
-        f"it, from 1, since it is tied with itself; {number:,} rows do not."
+        f"{what}: columns {quoted(above)} and {quoted(tied)} must count the candidates above an item, from 0, and "
+        f"those tied with it, from 1, since it is tied with itself; {number:,} rows do not."
     )
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from openloop.errors import listing
+from openloop.errors import SHOWN, listing
 
 TURNS = {"gamma": "Γ*", "rho": "ρ*", "kappa": "κ*"}  # what says where an order turns
 
@@ -15,6 +15,11 @@ def first_line(function: Callable[..., Any], otherwise: str) -> str:
     """What a function says of itself, without its full stop."""
     words = (function.__doc__ or "").strip().splitlines()
     return words[0].strip().rstrip(".") if words else otherwise
+
+
+def cut(text: str) -> str:
+    """Text of another program, as a message shows it: no more of it than of a value."""
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 def joined(names: Sequence[str]) -> str:

@@ -24,6 +24,7 @@ from openloop.errors import (
     InputError,
     OpenloopError,
 )
+from openloop.learners.model_files import vector_files
 from openloop.learners.model_files.vector_files import write_vectors
 from tests.facts import facts
 
@@ -239,6 +240,27 @@ def test_members_that_are_no_arrays(tmp_path, inside):
         for name in whole.namelist():
             bad.writestr(name, inside if name == "item_factors.npy" else whole.read(name))
     refused(tmp_path / "w.npz", FormatError, "item_factors")
+
+
+def test_arrays_that_would_fill_the_memory_are_refused_before_they_are_unpacked(tmp_path, monkeypatch):
+    np.savez_compressed(tmp_path / "v.npz", **vectors(item_bias=np.zeros(2**20)))
+    assert (tmp_path / "v.npz").stat().st_size < 2**15
+    monkeypatch.setattr(vector_files, "total_memory", lambda: 2**23)
+    refused(tmp_path / "v.npz", FormatError, "v.npz", "unpacks to 8 MiB", "half the memory", ".safetensors")
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_a_name_that_is_not_utf_8_is_a_name(tmp_path, ending):
+    file = tmp_path / f"v\udcff{ending}"
+    write_vectors(file, vectors())
+    assert ol.load(file).users_.ids.tolist() == sorted(vectors()["users"].tolist())
+
+
+def test_long_names_of_arrays_are_cut(tmp_path):
+    np.savez(tmp_path / "v.npz", **vectors(), **{"user_" + "x" * 9000: V})
+    with pytest.raises(FormatError, match="user_xxx") as caught:
+        ol.load(tmp_path / "v.npz")
+    assert "x" * 200 not in str(caught.value)
 
 
 @pytest.mark.parametrize("ending", FORMATS)

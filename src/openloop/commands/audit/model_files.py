@@ -16,7 +16,7 @@ from openloop.commands.table_files import suffix
 from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
 from openloop.data.columns import Column, InputTable, names_a
 from openloop.data.formats import open_file
-from openloop.errors import ColumnError, DuplicateError, FormatError, PredictionError, listing
+from openloop.errors import ColumnError, DuplicateError, FormatError, PredictionError, listing, quoted
 from openloop.learners.model_files.vector_tables import is_vector_table
 from openloop.sources.predictions import Predictions, codes, read_predictions, together
 from openloop.sources.recoding import partly_by_id
@@ -88,7 +88,7 @@ def _wide(what: str, rows: pl.DataFrame, log: Feedback) -> Floats:
     odd = [name for name in items if not rows.schema[name].is_numeric()]
     if odd:
         raise ColumnError(
-            f"{what}: has no item column, and as a matrix its columns after {first!r} must be numbers, which "
+            f"{what}: has no item column, and as a matrix its columns after {quoted(first)} must be numbers, which "
             f"{listing(odd)} are not; give user, item and score, or users × items."
         )
     user = codes(what, "user", rows[first], log.users, text=False)

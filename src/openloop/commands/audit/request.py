@@ -20,7 +20,7 @@ from openloop.data.encoding import vocabulary
 from openloop.data.features import id_column
 from openloop.data.reading import NO_RATINGS
 from openloop.data.splitting import Repeats
-from openloop.errors import InputError, LeakError, did_you_mean, listing
+from openloop.errors import InputError, LeakError, did_you_mean, listing, quoted
 from openloop.estimators.naming import method
 from openloop.metrics.naming import any_metric
 from openloop.propensity.naming import FORMS, MODELS, ModelSpec, is_model, sample_of
@@ -218,7 +218,9 @@ UNEXPOSED = (
 
 def guesses(table: InputTable, chosen: Mapping[str, str], asked: Mapping[str, Column]) -> list[str]:
     """A line on the columns that were found by their names or positions."""
-    found = ", ".join(f"{role} {chosen[role]!r}" for role in REQUIRED if asked.get(role) is None and role in chosen)
+    found = ", ".join(
+        f"{role} {quoted(chosen[role])}" for role in REQUIRED if asked.get(role) is None and role in chosen
+    )
     notes = [f"columns of the log, as found: {found}"] if found else []
     if "rating" not in chosen and asked.get("rating") is None:
         notes += [table.remark] if table.remark else []
@@ -263,7 +265,7 @@ def given_ids(role: str, given: int | FilePath | None, named: str) -> Vocabulary
         return vocabulary(given, f"{role}s")
     table = open_list(given, role)
     column = named if named in table.columns else table.columns[0] if len(table.columns) == 1 else id_column(given)
-    ids = values.ids(table.fetch([column])[column], f"--{role}s {given}: column {column!r}", text=table.text)
+    ids = values.ids(table.fetch([column])[column], f"--{role}s {given}: column {quoted(column)}", text=table.text)
     return vocabulary(ids, f"{role}s")
 
 
@@ -334,8 +336,8 @@ def _refuse_for_column(wanted: AuditRequest, column: str) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                f"--{name} {value}: is for a propensity model, and propensities are the log's column {column!r}; leave "
-                f"it out, or pass --propensity {', '.join(FORMS[:-1])} or {FORMS[-1]}."
+                f"--{name} {value}: is for a propensity model, and propensities are the log's column {quoted(column)}; "
+                f"leave it out, or pass --propensity {', '.join(FORMS[:-1])} or {FORMS[-1]}."
             )
 
 

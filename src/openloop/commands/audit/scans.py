@@ -42,7 +42,7 @@ from openloop.commands.table_files import suffix
 from openloop.data.columns import Column, InputTable, choose, choose_log, shared
 from openloop.data.delimited import TextForm
 from openloop.data.formats import BROKEN, PARQUET, open_file
-from openloop.errors import InputError, PredictionError
+from openloop.errors import InputError, PredictionError, quoted
 from openloop.propensity.naming import MODELS, is_model
 from openloop.sources.frames.model_tables import refuse_repeats
 from openloop.sources.frames.opening import PAIR
@@ -142,14 +142,14 @@ class Scan:
 
     def ids(self, role: str, *, keep_text: bool = False) -> ScannedIds:
         """The ids of users or items, checked."""
-        what = f"{self.what}: {role} column {self.columns[role]!r}"
+        what = f"{self.what}: {role} column {quoted(self.columns[role])}"
         return ScannedIds.of(self.raw.select(role), what, text=self.table.text, keep_text=keep_text)
 
     def check(self) -> None:
         """Refuse what `read` refuses of a log's numbers."""
         for role, check in (("rating", check_ratings), ("propensity", check_propensities)):
             if role in self.columns:
-                check(self.raw.select(role), f"{self.what}: {role} column {self.columns[role]!r}")
+                check(self.raw.select(role), f"{self.what}: {role} column {quoted(self.columns[role])}")
 
     def frame(self, ids: Mapping[str, ScannedIds]) -> pl.LazyFrame:
         """The log's columns as `read` has them, in 64 bits; positives are rated 1."""

@@ -21,9 +21,10 @@ from typing import IO, Any
 
 from openloop.data.datasets.records import Archive, Dataset
 from openloop.data.datasets.unpacking import refuse_no_room
-from openloop.errors import SHOWN, FormatError, InputError, OpenloopError, quoted
+from openloop.errors import FormatError, InputError, OpenloopError, quoted
 from openloop.support.atomic import write_text
 from openloop.support.progress import Step
+from openloop.support.wording import cut
 
 MOST = 2**34  # bytes of a download of unknown size: 16 GiB
 BLOCK = 2**18
@@ -249,7 +250,7 @@ def _size(digits: str, otherwise: Any) -> Any:
 def _unreachable(dataset: Dataset, source: str, error: Exception) -> InputError:
     why = str(error.reason if isinstance(error, urllib.error.URLError) else error) or type(error).__name__
     why = f"HTTP {error.code} {why}" if isinstance(error, urllib.error.HTTPError) else why
-    why = f"{why[:SHOWN]}…" if len(why) > SHOWN else why  # a server may say anything, at any length
     return InputError(
-        f"{dataset.name}: {source} cannot be fetched ({why}); try again later, or fetch it by hand: see {dataset.home}."
+        f"{dataset.name}: {source} cannot be fetched ({cut(why)}); try again later, or fetch it by hand: see "
+        f"{dataset.home}."
     )

@@ -12,7 +12,7 @@ from typing import Any
 
 from openloop.core.feedback import Feedback
 from openloop.data.reading import read
-from openloop.errors import ColumnError, FormatError, InputError, RatingError, listing
+from openloop.errors import ColumnError, FormatError, InputError, RatingError, listing, quoted
 
 Kind = type[int] | type[float] | type[str]
 Kinds = Mapping[str, Kind]  # field, and what its text must be
@@ -73,7 +73,7 @@ def _wrong(fields: list[str] | None, names: list[str], kinds: Kinds, separator: 
         return f"must have {len(names)} fields divided by {between} ({', '.join(names[:6])}), and has {len(fields)}"
     for name, field in zip(names, fields, strict=True):
         if name in kinds and not _parses(kinds[name], field.strip()):
-            return f"must have {NOUNS[kinds[name]]} as {name}, and has {field.strip()!r}"
+            return f"must have {NOUNS[kinds[name]]} as {name}, and has {quoted(field.strip())}"
     return ""
 
 

@@ -12,7 +12,7 @@ from openloop.data.datasets import lines
 from openloop.data.datasets.finding import Files
 from openloop.data.datasets.records import Data
 from openloop.data.reading import read
-from openloop.errors import FormatError, InputError
+from openloop.errors import FormatError, InputError, quoted
 
 BLOCK = 2**25  # bytes that are parsed at a time
 
@@ -47,7 +47,7 @@ def parsed(path: Path, text: bytes) -> pl.DataFrame:
     if bad.height:
         raise FormatError(
             f"{path}: {bad.height:,} lines are not 'user,rating,YYYY-MM-DD' below a line 'movie:', first "
-            f"{bad['line'][0]!r}; fetch the file again."
+            f"{quoted(bad['line'][0])}; fetch the file again."
         )
     return typed.drop("line")
 

@@ -11,7 +11,7 @@ from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.data.datasets import lines
 from openloop.data.datasets.finding import Files
 from openloop.data.datasets.records import Data
-from openloop.errors import AlignmentError, FormatError, PropensityError
+from openloop.errors import AlignmentError, FormatError, PropensityError, quoted
 
 _GAMES = {"user": str, "item": str, "rating": float, "time": int}
 
@@ -94,7 +94,7 @@ def _first_bad(text: list[str]) -> str:
     for number, fields in filled:
         strange = next((field for field in fields if not _finite(field)), None)
         if strange is not None:
-            return f"line {number:,} has {strange!r}"
+            return f"line {number:,} has {quoted(strange)}"
         if len(fields) != len(filled[0][1]):
             return f"line {number:,} has {len(fields):,} of them, the first {len(filled[0][1]):,}"
     return "holds something else"

@@ -83,7 +83,7 @@ def _zipped(name: str, file: zipfile.ZipFile) -> Iterator[_Member]:
     for entry in file.infolist():
         _refuse_link(name, entry.filename, link=stat.S_ISLNK(entry.external_attr >> 16))
         if entry.flag_bits & 1:
-            raise FormatError(f"{name}: {entry.filename!r} is encrypted; unpack it by hand.")
+            raise FormatError(f"{name}: {quoted(entry.filename)} is encrypted; unpack it by hand.")
         if not entry.is_dir() and not _litter(entry.filename):
             yield _Member(entry.filename, entry.file_size, entry)
 
@@ -101,21 +101,23 @@ def _litter(path: str) -> bool:
 
 def _refuse_link(name: str, path: str, *, link: bool) -> None:
     if link:
-        raise FormatError(f"{name}: must hold files and folders only, and {path!r} is a link or device; do not use it.")
+        raise FormatError(
+            f"{name}: must hold files and folders only, and {quoted(path)} is a link or device; do not use it."
+        )
 
 
 def _inside(name: str, path: str, folder: Path) -> Path:
     """Where a member goes, which must lie below the folder."""
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts or set("\\:\0") & set(path):
-        raise FormatError(f"{name}: paths must stay inside its folder, got {path!r}; do not use this archive.")
+        raise FormatError(f"{name}: paths must stay inside its folder, got {quoted(path)}; do not use this archive.")
     return folder.joinpath(*parts)
 
 
 def _copy(name: str, member: _Member, source: IO[bytes], target: Path, packed: int) -> None:
     """Copy a member; more than the size that its archive says, or than there is room for, is an error."""
     if target.exists() or target.is_symlink():
-        raise FormatError(f"{name}: {member.name!r} is in it twice; do not use this archive.")
+        raise FormatError(f"{name}: {quoted(member.name)} is in it twice; do not use this archive.")
     target.parent.mkdir(parents=True, exist_ok=True)
     free, copied = _free(target.parent), 0
     with target.open("xb") as copy:
@@ -125,7 +127,7 @@ def _copy(name: str, member: _Member, source: IO[bytes], target: Path, packed: i
                 _refuse_too_large(name, copied, free)
                 _refuse_dense(name, copied, packed)
             elif copied > member.size:
-                raise FormatError(f"{name}: {member.name!r} holds more than its archive says; do not use it.")
+                raise FormatError(f"{name}: {quoted(member.name)} holds more than its archive says; do not use it.")
             copy.write(block)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from openloop import learners
-from openloop.errors import InputError, did_you_mean
+from openloop.errors import InputError, did_you_mean, quoted
 
 SAVED = (
     "MF", "WMF", "ADG", "AUC", "PureSVD", "Random", "GlobalAverage", "Popularity", "Bias", "Factors",
@@ -16,7 +16,7 @@ SAVED = (
 def kind(name: Any) -> Any:
     """The class of a learner."""
     if name not in SAVED:
-        raise InputError(f"class {name!r} is not a learner.{did_you_mean(str(name), SAVED)}")
+        raise InputError(f"class {quoted(name)} is not a learner.{did_you_mean(str(name), SAVED)}")
     return getattr(learners, name)
 
 

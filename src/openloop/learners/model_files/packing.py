@@ -16,7 +16,7 @@ import numpy as np
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Vocabulary
 from openloop.core.protocols import on_host
-from openloop.errors import InputError, UndefinedError, listing
+from openloop.errors import InputError, UndefinedError, listing, quoted
 from openloop.learners.model_files.kinds import is_saved, kind
 
 Tensors = dict[str, Array]
@@ -120,13 +120,13 @@ def unpack(node: Any, left: Tensors) -> Any:
         return node
     ((kind, inside),) = node.items()
     if kind not in _MAKE:
-        raise InputError(f"a value is of unknown kind {kind!r}")
+        raise InputError(f"a value is of unknown kind {quoted(kind)}")
     return _MAKE[kind](inside, left)
 
 
 def _tensor(name: str, left: Tensors) -> Array:
     if name not in left:
-        raise InputError(f"tensor {name!r} is missing or used twice")
+        raise InputError(f"tensor {quoted(name)} is missing or used twice")
     return left.pop(name)
 
 
@@ -134,7 +134,7 @@ def strings(name: str, left: Tensors) -> Array:
     """The text that `pack_array` put into two tensors."""
     text, ends = _tensor(name, left), _tensor(f"{name}.ends", left)
     if np.any(np.diff(ends, prepend=0) < 0) or ends[-1:].sum() != len(text):
-        raise InputError(f"the strings of {name!r} do not end where their text does")
+        raise InputError(f"the strings of {quoted(name)} do not end where their text does")
     data, at = text.tobytes(), [0, *ends.tolist()]
     words = np.empty(len(ends), object)
     words[:] = [data[start:end].decode("utf-8", "surrogatepass") for start, end in itertools.pairwise(at)]
@@ -145,7 +145,7 @@ def _generator(node: Any, left: Tensors) -> np.random.Generator:
     state = unpack(node, left)
     name = state["bit_generator"]
     if name not in GENERATORS:
-        raise InputError(f"generator {name!r} is none of {listing(GENERATORS)}")
+        raise InputError(f"generator {quoted(name)} is none of {listing(GENERATORS)}")
     bits = getattr(np.random, name)()
     bits.state = state
     return np.random.Generator(bits)

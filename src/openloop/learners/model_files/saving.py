@@ -214,11 +214,13 @@ def _header(file: Path, text: str) -> dict[str, Any]:
         raise FormatError(f"{file}: its header is damaged ({error}); fetch or save the model again.") from error
     version: Any = header.get("format") if isinstance(header, dict) else None
     if not isinstance(version, int) or version < 1:
-        raise FormatError(f"{file}: its header has format {version!r}, must have 1 … {FORMAT}; save the model again.")
+        raise FormatError(
+            f"{file}: its header has format {quoted(version)}, must have 1 … {FORMAT}; save the model again."
+        )
     if version > FORMAT:
         raise FormatError(
-            f"{file}: written by openloop {header.get('library')} in format {version}, and openloop {VERSION} "
-            f"reads formats up to {FORMAT}; upgrade openloop."
+            f"{file}: written by openloop {quoted(header.get('library'))} in format {quoted(version)}, and openloop "
+            f"{VERSION} reads formats up to {FORMAT}; upgrade openloop."
         )
     if _text(header) != text:
         raise FormatError(f"{file}: its header is not as openloop writes it, so it is damaged; save the model again.")

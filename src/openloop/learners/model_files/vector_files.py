@@ -16,11 +16,14 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array
-from openloop.errors import FormatError, InputError, OpenloopError, did_you_mean, listing
+from openloop.errors import FormatError, InputError, OpenloopError, did_you_mean, listing, quoted
 from openloop.learners.adapters.factors import Factors, checked
 from openloop.learners.model_files.packing import Tensors, pack_array, strings
 from openloop.learners.model_files.vector_tables import PARQUET, misnamed, read_table, write_table
 from openloop.support.atomic import FilePath, replacing
+from openloop.support.memory import total_memory
+from openloop.support.sizes import written
+from openloop.support.wording import cut
 
 Vectors = dict[str, Any]  # parameters of `Factors`
 
@@ -82,13 +85,13 @@ def _names(file: Path, there: Iterable[str]) -> dict[str, str]:
                 "(U, K) and item_factors (I, K); rename them, or give the arrays to ol.learners.Factors."
             )
     if odd := misnamed(names, KNOWN):
-        raise FormatError(f"{file}: array {odd!r} has a name that is not read.{did_you_mean(odd, KNOWN)}")
+        raise FormatError(f"{file}: array {quoted(odd)} has a name that is not read.{did_you_mean(odd, KNOWN)}")
     return {key: same[0] for key, same in found.items() if same}
 
 
 def _line(error: BaseException) -> str:
     """The first line of an error, which may have several."""
-    return (str(error).strip().split("\n")[0] or type(error).__name__).rstrip(".")
+    return cut((str(error).strip().split("\n")[0] or type(error).__name__).rstrip("."))
 
 
 # -- .npz ----------------------------------------------------------------------------------------------------
@@ -109,9 +112,20 @@ def _read_npz(file: Path) -> Vectors:
             ) from error
         if isinstance(opened, np.ndarray):
             raise FormatError(f"{file}: is one array that numpy.save wrote; write all with numpy.savez.")
+        _refuse_bomb(file, opened)
         found = {key: _array(file, opened, name) for key, name in _names(file, opened.files).items()}
     text = {key: str(value) for key, value in found.items() if value.dtype.kind == "U" and value.ndim == 0}
     return found | text
+
+
+def _refuse_bomb(file: Path, opened: Any) -> None:
+    """Refuse an archive whose arrays would fill the memory; a small one may unpack to any size."""
+    size, room = sum(entry.file_size for entry in opened.zip.infolist()), total_memory()
+    if room is not None and size > room // 2:
+        raise FormatError(
+            f"{file}: unpacks to {written(size)}, which is more than half the memory here; write it as .safetensors, "
+            "or use a machine with more memory."
+        )
 
 
 def _array(file: Path, opened: Any, name: str) -> Array:
@@ -123,9 +137,9 @@ def _array(file: Path, opened: Any, name: str) -> Array:
             if "allow_pickle" in str(error)
             else "repair it"
         )
-        raise FormatError(f"{file}: array {name!r} cannot be read ({_line(error)}); {remedy}.") from error
+        raise FormatError(f"{file}: array {quoted(name)} cannot be read ({_line(error)}); {remedy}.") from error
     if not isinstance(found, np.ndarray):
-        raise FormatError(f"{file}: {name!r} is not an array that numpy.savez wrote; write it again.")
+        raise FormatError(f"{file}: {quoted(name)} is not an array that numpy.savez wrote; write it again.")
     return found
 
 
@@ -170,12 +184,12 @@ def _tensor(file: Path, opened: Any, name: str, there: list[str]) -> Array:
     for part in (name, name + ENDS):
         if part in there:
             if (kind := opened.get_slice(part).get_dtype()) not in HELD:
-                raise FormatError(f"{file}: tensor {part!r} is {kind}, which NumPy lacks; save it as float32.")
+                raise FormatError(f"{file}: tensor {quoted(part)} is {kind}, which NumPy lacks; save it as float32.")
             parts[part] = np.array(opened.get_tensor(part))
     try:
         return strings(name, parts) if name + ENDS in parts else parts[name]
     except (ValueError, IndexError, TypeError) as error:
-        raise FormatError(f"{file}: the text in {name!r} is damaged ({_line(error)}); write it again.") from error
+        raise FormatError(f"{file}: the text in {quoted(name)} is damaged ({_line(error)}); write it again.") from error
 
 
 def _write_safetensors(file: Path, vectors: Vectors) -> None:

@@ -6,6 +6,7 @@ user; the bias of a row with neither is the intercept. So ids of users and items
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from openloop.core.feedback import Array
-from openloop.errors import ColumnError, FormatError, InputError, UndefinedError, did_you_mean, listing
+from openloop.errors import ColumnError, FormatError, InputError, UndefinedError, did_you_mean, listing, quoted
 from openloop.support.atomic import FilePath
 
 if TYPE_CHECKING:
@@ -35,10 +36,19 @@ def is_vector_table(path: FilePath) -> bool:
     if file.suffix.lower() not in PARQUET or not file.is_file():
         return False
     try:
-        schema = pl.read_parquet_schema(file)
+        schema = pl.read_parquet_schema(_source(file))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
         return False
     return any(isinstance(schema[name], pl.List | pl.Array) for name in FACTORS if name in schema)
+
+
+def _source(file: Path) -> Path | io.BytesIO:
+    """The path, or the bytes where the name is not UTF-8, which Polars does not take."""
+    try:
+        str(file).encode()
+    except UnicodeEncodeError:
+        return io.BytesIO(file.read_bytes())
+    return file
 
 
 def misnamed(names: Iterable[str], known: Iterable[str]) -> str | None:
@@ -67,7 +77,7 @@ def _rows(file: Path) -> pl.DataFrame:
     import polars as pl
 
     try:
-        rows = pl.read_parquet(file, glob=False)
+        rows = pl.read_parquet(_source(file), glob=False)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         line = str(error).strip().split("\n")[0]
         raise FormatError(f"{file}: cut short or no Parquet file: {line}; write or fetch it again.") from error
@@ -79,7 +89,7 @@ def _rows(file: Path) -> pl.DataFrame:
         )
     known = (*SIDES, *FACTORS, BIAS)
     if odd := misnamed(rows.columns, known):
-        raise ColumnError(f"{file}: column {odd!r} has a name that is not read.{did_you_mean(odd, known)}")
+        raise ColumnError(f"{file}: column {quoted(odd)} has a name that is not read.{did_you_mean(odd, known)}")
     return rows
 
 
@@ -90,7 +100,9 @@ def _factors_column(file: Path, rows: pl.DataFrame) -> str:
     if len(found) != 1:
         raise ColumnError(f"{file}: needs one column of vectors, {listing(FACTORS)}, got {listing(found) or 'none'}.")
     if not isinstance(rows.schema[found[0]], pl.List | pl.Array):
-        raise ColumnError(f"{file}: column {found[0]!r} must be lists of numbers, got {rows.schema[found[0]]}.")
+        raise ColumnError(
+            f"{file}: column {quoted(found[0])} must be lists of numbers, got {quoted(rows.schema[found[0]])}."
+        )
     return found[0]
 
 
@@ -102,7 +114,9 @@ def _matrix(file: Path, column: pl.Series) -> Array:
     lengths = lists.list.len().unique()
     if lists.null_count() or len(lengths) > 1:
         some = listing(sorted(lengths.drop_nulls().to_list()))
-        raise FormatError(f"{file}: {column.name!r} must have one length, got {some}; {lists.null_count():,} are null.")
+        raise FormatError(
+            f"{file}: {quoted(column.name)} must have one length, got {some}; {lists.null_count():,} are null."
+        )
     K = int(lengths[0]) if len(lengths) else 0
     flat = lists.explode() if K else pl.Series(column.name, [], pl.Float64)
     return _numbers(file, flat).reshape(len(column), K)
@@ -110,9 +124,9 @@ def _matrix(file: Path, column: pl.Series) -> Array:
 
 def _numbers(file: Path, column: pl.Series) -> Array:
     if not column.dtype.is_numeric():
-        raise ColumnError(f"{file}: column {column.name!r} must hold numbers, got {column.dtype}.")
+        raise ColumnError(f"{file}: column {quoted(column.name)} must hold numbers, got {quoted(column.dtype)}.")
     if column.null_count():
-        raise FormatError(f"{file}: {column.null_count():,} values of {column.name!r} are missing; fill them in.")
+        raise FormatError(f"{file}: {column.null_count():,} values of {quoted(column.name)} are missing; fill them in.")
     return column.to_numpy()
 
 
@@ -123,7 +137,9 @@ def _ids(file: Path, column: pl.Series) -> Array:
     if column.dtype.is_float():
         whole = column.cast(pl.Int64, strict=False)
         if not bool(((whole == column) & (column.abs() <= EXACT)).all()):
-            raise FormatError(f"{file}: {column.name} ids must be integers or text, got {column.dtype}; cast them.")
+            raise FormatError(
+                f"{file}: {column.name} ids must be integers or text, got {quoted(column.dtype)}; cast them."
+            )
         return whole.to_numpy()
     if column.dtype.is_integer():
         return column.to_numpy()
@@ -159,7 +175,8 @@ def write_table(file: Path, vectors: dict[str, Any]) -> None:
         raise InputError(f"to_vectors: an id is no Unicode text ({error.reason}); write .safetensors.") from error
     if vectors["intercept"]:
         parts.append(pl.DataFrame({BIAS: [float(vectors["intercept"])]}))
-    pl.concat(parts, how="diagonal_relaxed").select(*SIDES, FACTORS[0], BIAS).write_parquet(file)
+    with file.open("wb") as opened:  # names need not be UTF-8
+        pl.concat(parts, how="diagonal_relaxed").select(*SIDES, FACTORS[0], BIAS).write_parquet(opened)
 
 
 def _side(side: str, vectors: dict[str, Any]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import Any
 import narwhals as nw
 
 from openloop.data.columns import Column
-from openloop.errors import InputError
+from openloop.errors import InputError, quoted
 from openloop.sources.rules import SIDES, id_columns
 from openloop.support.frames import is_frame, lazy
 
@@ -73,8 +73,8 @@ def common_types(tables: Sequence[EngineTable]) -> tuple[Any, ...]:
         for column, kind in zip(table.ids, table.id_types, strict=True):
             if kind == nw.Object:  # cast to text, 1 and "1" would become one id
                 raise InputError(
-                    f"evaluate: {table.name}: ids in column {column!r} are Python objects of several types; cast them "
-                    "to integers or text."
+                    f"evaluate: {table.name}: ids in column {quoted(column)} are Python objects of several types; cast "
+                    "them to integers or text."
                 )
     found: list[Any] = []
     for types in zip(*(table.id_types for table in tables), strict=True):

@@ -11,7 +11,7 @@ import numpy as np
 from openloop.core.feedback import LEAST
 from openloop.core.metric import USUAL, reaches
 from openloop.core.weights import WeightSummary
-from openloop.errors import EmptyError, InputError, PropensityError, RatingError
+from openloop.errors import EmptyError, InputError, PropensityError, RatingError, quoted
 from openloop.metrics.rating import MAX_LEVELS
 from openloop.sources.frames.collecting import Fact, FrameTally, Total, foresee
 from openloop.sources.frames.facts import FrameLadder, item_ends, rating_query, weight_query, weight_summary
@@ -74,7 +74,8 @@ class RowFacts:
             if number := found.get(f"bad_{name}"):
                 column = self._joined.names["p" if name == "outside" else name]
                 raise error(
-                    f"evaluate: {number:,.0f} of {rows:,} rows have {what} in column {column!r}; drop or repair them."
+                    f"evaluate: {number:,.0f} of {rows:,} rows have {what} in column {quoted(column)}; drop or "
+                    "repair them."
                 )
 
     def relevance(self, threshold: float) -> Relevance:

@@ -18,7 +18,7 @@ from openloop.data import values
 from openloop.data.columns import InputTable, choose, names_a, shared
 from openloop.data.encoding import find
 from openloop.data.frames import open_frame
-from openloop.errors import ColumnError, InputError, PredictionError, listing
+from openloop.errors import ColumnError, InputError, PredictionError, listing, quoted
 from openloop.sources import rules
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.predictions import unknown_ids, written_numbers
@@ -111,7 +111,7 @@ def _owners(what: str, side: str, log: Impressions) -> tuple[Vocabulary, Ints]:
 
 def _codes(what: str, side: str, column: pl.Series, known: Vocabulary, *, text: bool) -> Ints:
     integers = known.ids.dtype.kind == "i"
-    ids = values.ids(column, f"{what}: {side} column {column.name!r}", text=text, keep_text=not integers)
+    ids = values.ids(column, f"{what}: {side} column {quoted(column.name)}", text=text, keep_text=not integers)
     return find(ids, known, text=text)
 
 
@@ -120,8 +120,8 @@ def _numbers(what: str, column: pl.Series) -> Floats:
     bad = int(np.count_nonzero(~np.isfinite(found)))
     if bad:
         raise PredictionError(
-            f"{what}: {bad:,} of {len(found):,} values in column {column.name!r} are missing or not finite; repair "
-            "them."
+            f"{what}: {bad:,} of {len(found):,} values in column {quoted(column.name)} are missing or not finite; "
+            "repair them."
         )
     return found
 
@@ -218,6 +218,6 @@ def _check_probabilities(rows: TableRows, position: Floats, p: Floats) -> None:
     if sums.max() > 1 + 1e-6:
         at, k = divmod(int(np.argmax(sums)), depth)
         raise PredictionError(
-            f"{rows.what}: the probabilities of {rows.side} {rows.names.ids.tolist()[at]!r} at position {k + 1} add "
-            f"up to {sums.max():.4g}; one item is shown there, so at most to 1."
+            f"{rows.what}: the probabilities of {rows.side} {quoted(rows.names.ids.tolist()[at])} at position {k + 1} "
+            f"add up to {sums.max():.4g}; one item is shown there, so at most to 1."
         )
