@@ -302,8 +302,8 @@ else:
 
 # %%
 popular.save("popular.safetensors")
-svd.to_vectors("svd.npz")
-discounted.to_vectors("discounted.npz")
+_ = svd.to_vectors("svd.npz")
+_ = discounted.to_vectors("discounted.npz")
 
 # %% [markdown]
 # ```console

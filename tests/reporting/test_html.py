@@ -22,7 +22,8 @@ from tests.pages import Reader, check_safe
 LIMIT = 3_000_000
 ELEMENTS = """
     html head meta title style body a header h1 h2 h3 p button main section svg path ul li div dl dt dd span noscript
-    link nav table caption thead tbody tr th td bdi small figure figcaption strong script details summary pre code footer ol
+    nav table caption thead tbody tr th td bdi small figure figcaption strong script details summary pre code footer ol
+    link
 """
 
 
