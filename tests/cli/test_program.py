@@ -7,8 +7,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 import openloop as ol
+from openloop.cli import app
 from openloop.commands.demo import estimates as demonstration
 from tests.cli.running import interrupted, run
 from tests.facts import facts
@@ -88,3 +90,11 @@ def test_a_time_that_is_none_is_one_line():
     result = run("doctor", SOURCE_DATE_EPOCH="soon")
     assert result.exit_code == 2
     assert re.fullmatch(facts("openloop", "SOURCE_DATE_EPOCH", "'soon'", "1970") + r"[^\n]+\n", result.stderr)
+
+
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+def test_help_is_whole_on_80_columns(command):
+    lines = run(command, "--help").stdout.splitlines()
+    assert len(lines) > 10
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if re.search(r"\w…", line)] == []  # a word that was cut

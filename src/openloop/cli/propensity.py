@@ -22,7 +22,7 @@ def propensity(
         str,
         typer.Option(
             metavar="NAME[=SAMPLE]",
-            help=f"{options.MODELS}, of logistic or as balanced:popularity=SAMPLE; SAMPLE: ratings of cells drawn at "
+            help=f"{options.MODELS}, of logistic, or balanced:MODEL=SAMPLE; SAMPLE: ratings of cells drawn at "
             "random, or such a log.",
         ),
     ],
