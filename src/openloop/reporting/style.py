@@ -89,7 +89,7 @@ def styled(chart: Any) -> Chart:
     """The chart, newly made, with the fonts and lines that all have."""
     chart.config = {
         "font": "Helvetica, Arial, sans-serif",
-        "padding": 14,
+        "padding": {"left": 22, "right": 14, "top": 14, "bottom": 14},
         "view": {"stroke": FRAME},
         "axis": {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": GRID},
         "axisXQuantitative": {"labelFlush": False, "labelSeparation": 4},
