@@ -21,6 +21,7 @@ import openloop as ol
 import openloop.testing
 from openloop.cli import app
 from tests.browser import page
+from tests.reporting.test_report_page import VIOLATIONS
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -166,10 +167,31 @@ def test_a_tutorial_becomes_a_page_with_what_its_cells_printed_and_drew(tmp_path
     assert "[script](try.py)" in page
     assert "\n2\n" in page
     assert list(pictures) == ["try-1.svg"]
-    assert "![](try-1.svg)" in page
+    assert "![What the cell drew](try-1.svg)" in page
     assert tutorials.entry(page, "try").startswith(
         "- **[A title](try.md)** What it is about. See [positions](positions.md)"
     )
+
+
+def test_a_picture_of_a_tutorial_has_its_title_in_words_and_sentences_may_break(mkdocs):
+    tutorials = hook("tutorials")
+    drawing = """<svg><g class="mark-text role-title-text"><text>Places [1] &amp; more</text></g>
+      <g class="mark-text role-title-subtitle"><text><tspan>1 is best.</tspan><tspan>Bars</tspan></text></g></svg>"""
+    assert tutorials.said(drawing) == "Places (1) &amp; more. 1 is best. Bars"
+    assert tutorials.said("<svg><text>10</text></svg>") == "What the cell drew"
+    assert 'class="output sentences"' in tutorials.printed("a beats b.\nIt is ahead by 0.1.")
+    assert 'class="output"' in tutorials.printed("model   mae\na       0.1")
+
+
+def test_cells_break_where_a_reader_expects_it_and_the_search_has_a_name(mkdocs):
+    accessible = hook("accessible")
+    table = "<p>1 ± 2</p><td>1.5 ± 0.2 (1.4 ± 0.1)</td><td><code>a/b.py::c_d</code>, <code>a_b</code></td>"
+    assert accessible.on_page_content(table, page=None, config=None, files=None) == (
+        "<p>1 ± 2</p><td>1.5\u00a0±\u00a00.2 (1.4\u00a0±\u00a00.1)</td>"
+        "<td><code>a/<wbr>b.py::<wbr>c_<wbr>d</code>,<br><code>a_b</code></td>"
+    )
+    named = accessible.on_post_page('<div data-md-component="search" role="dialog">', page=None, config=None)
+    assert named == '<div data-md-component="search" role="dialog" aria-label="Search">'
 
 
 def test_a_tutorial_that_fails_or_has_no_title_ends_the_build(tmp_path, mkdocs):
@@ -275,3 +297,30 @@ def test_the_site_opens_from_a_folder_and_can_be_searched(site, chromium):
     tab.until("document.querySelectorAll('.md-search-result__item').length > 3")
     assert [address for address in tab.requests() if not address.startswith(("file:", "data:", "about:"))] == []
     assert tab.errors() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", ["index", "getting-started", "tutorials/which-model", "reference/estimators"])
+def test_axe_finds_nothing_serious(site, chromium, axe_core, name, dark):
+    tab = page(chromium, 390, 900, dark=dark)
+    path = site / f"{name}.html"
+    tab.open(path, "true")
+    tab.run("localStorage.clear()")  # where the theme keeps the look of the page before
+    tab.open(path, "document.querySelector('pre > code[tabindex]')")
+    look = "document.body.getAttribute('data-md-color-scheme')"
+    assert tab.run(look) == ("slate" if dark else "default")
+    tab.run(f"{axe_core};0")
+    assert tab.run(f"{VIOLATIONS}({{}})") == []
+    assert tab.run("document.documentElement.scrollWidth") == 390
+    chromium.call("Target.closeTarget", targetId=tab.target)
+
+
+def test_each_page_has_a_title_of_its_own_and_each_picture_words(site):
+    texts = {path: path.read_text(encoding="utf-8") for path in sorted(site.rglob("*.html")) if path.name != "404.html"}
+    titles = [(path.parent, re.search(r"<title>(.*?)</title>", text)) for path, text in texts.items() if text]
+    own = [(folder, found[1]) for folder, found in titles if found]
+    assert len(own) > 40
+    assert len(set(own)) == len(own)
+    assert "openloop - openloop" not in dict(own).values()
+    for path, text in texts.items():
+        assert re.findall(r'<img alt=""[^>]*>|<img (?![^>]*alt=)[^>]*>', text) == [], path.name

@@ -6,6 +6,7 @@ With OPENLOOP_DOCS_RUN=0 they become pages without outputs, which takes no time.
 from __future__ import annotations
 
 import base64
+import html
 import logging
 import os
 import re
@@ -22,6 +23,9 @@ SOURCES = Path(__file__).resolve().parents[1] / "tutorials"
 SECONDS = 1800  # for one cell
 PICTURES = {"image/svg+xml": "svg", "image/png": "png"}
 LINK = re.compile(r"\]\(([\w-]+\.py)(#[\w-]+)?\)")
+DRAWN = "What the cell drew"
+NO_LINK = str.maketrans("[]", "()")
+COLUMNS = r"\S {2,}\S|[\u2500-\u257f]"  # text in columns has wide spaces, or lines between
 QUIET = "--IPKernelApp.log_level=ERROR"  # a kernel warns that others on this machine could listen
 
 log = logging.getLogger("mkdocs.hooks.tutorials")
@@ -126,14 +130,22 @@ def shown(output: Any, name: str, pictures: dict[str, bytes]) -> str:
         if kind in data:
             content = data[kind]
             pictures[f"{name}.{suffix}"] = content.encode() if suffix == "svg" else base64.b64decode(content)
-            return f"![]({name}.{suffix})"
+            return f"![{said(content) if suffix == 'svg' else DRAWN}]({name}.{suffix})"
     if "text/html" in data:  # without empty lines, which would end the element in Markdown
         return '<div class="output">' + re.sub(r"\n\s*\n", "\n", data["text/html"]).strip() + "</div>"
     return printed(data["text/plain"]) if "text/plain" in data else ""
 
 
+def said(drawing: str) -> str:
+    """A chart in words: its title, and what is under it."""
+    groups = re.findall(r'role-title-(?:text|subtitle)".*?</g>', drawing, re.DOTALL)
+    lines = [line for group in groups for line in re.findall(r">([^<>]+)</t", group)]
+    return html.escape(html.unescape(". ".join(line.strip(" .") for line in lines))).translate(NO_LINK) or DRAWN
+
+
 def printed(text: str) -> str:
-    """Text as it came, without the codes that colour a terminal."""
+    """Text as it came, without the codes that colour a terminal; sentences may break, tables may not."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", text).rstrip("\n")
     fence = "`" * max(3, 1 + max(map(len, re.findall("`+", plain)), default=0))
-    return f'<div class="output" markdown>\n\n{fence}text\n{plain}\n{fence}\n\n</div>'
+    kind = "output" if re.search(COLUMNS, plain) else "output sentences"
+    return f'<div class="{kind}" markdown>\n\n{fence}text\n{plain}\n{fence}\n\n</div>'

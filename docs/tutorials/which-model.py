@@ -302,7 +302,7 @@ else:
 
 # %%
 popular.save("popular.safetensors")
-svd.to_vectors("svd.npz")
+_ = svd.to_vectors("svd.npz")
 _ = discounted.to_vectors("discounted.npz")
 
 # %% [markdown]

@@ -8,8 +8,10 @@ import subprocess
 import sys
 
 import pytest
+from typer.main import get_command
 
 import openloop as ol
+from openloop.cli import app
 from openloop.commands.demo import estimates as demonstration
 from openloop.support.clock import VARIABLE
 from tests.cli.running import interrupted, run
@@ -106,3 +108,11 @@ def test_any_width_of_a_terminal_is_taken(columns):
         found = run(*words, COLUMNS=columns)
         assert found.exit_code == 0, found.output[-500:]
         assert len(found.stdout) < 10**6
+
+
+@pytest.mark.parametrize("command", sorted(get_command(app).commands))
+def test_help_is_whole_on_80_columns(command):
+    lines = run(command, "--help").stdout.splitlines()
+    assert len(lines) > 10
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if re.search(r"\w…", line)] == []  # a word that was cut

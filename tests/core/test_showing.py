@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from openloop.core.showing import MINDED, html_list, html_of, html_table, lines_of, table_of
+from openloop.core.showing import MINDED, flags_of, html_list, html_of, html_table, lines_of, ranging, table_of
 from tests.audit_cases import HOSTILE, comparison
 from tests.pages import Reader
 
@@ -61,6 +61,31 @@ def test_many_flags_are_folded_and_few_are_not():
     }
     assert "<details open>" in html_of(replace(result, estimates=few))
     assert "<details><summary>! 6 flags" in html_of(replace(result, estimates=many))
+
+
+def test_each_flag_names_its_estimates_and_those_that_differ_in_numbers_are_one():
+    marked = {"ones": "rests on 21.9 users (5 %)", "fours": "rests on 1,005 users (5 %)", "rotate": "is odd\x1b[2J"}
+    result = comparison()
+    given = {
+        key: replace(e, diagnostics=replace(e.diagnostics, flags=(marked[key[0]],)))
+        if key[0] in marked and key[1:] == ("recall@10", "snips")
+        else replace(e, diagnostics=replace(e.diagnostics, flags=()))
+        for key, e in result.estimates.items()
+    }
+    found = replace(result, estimates=given)
+    assert flags_of(found) == [
+        "snips of recall@10, ones and fours: rests on 21.9 to 1,005 users (5 %)",
+        "snips of recall@10, rotate: is odd\x1b[2J",
+    ]
+    assert flags_of(found, "recall@10")[0].startswith("snips, ones and fours: ")
+    assert flags_of(found, "mae") == []
+    assert "\x1b" not in "".join(lines_of(found))
+    every = {
+        k: replace(e, diagnostics=replace(e.diagnostics, flags=(f"has {n},",)))
+        for n, (k, e) in enumerate(given.items())
+    }
+    assert flags_of(replace(result, estimates=every)) == [f"has 0 to {len(given) - 1},"]
+    assert ranging(["recall@10 of 3 users"]) == "recall@10 of 3 users"
 
 
 def test_text_and_documents_have_a_line_per_estimate():

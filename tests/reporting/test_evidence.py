@@ -86,21 +86,6 @@ def test_notes_stand_once_and_their_absence_is_said(subject):
     assert "Nothing" in words(evidence.left_out(Subject.of(bare)))
 
 
-def test_each_flag_names_its_estimates_and_those_that_differ_in_numbers_are_one(audit):
-    marked = {"ones": "rests on 21.9 users (5 %)", "fours": "rests on 1,005 users (5 %)", "rotate": "is odd"}
-    given = {
-        key: replace(e, diagnostics=replace(e.diagnostics, flags=(marked[key[0]],)))
-        if key[0] in marked and key[1:] == ("recall@10", "snips")
-        else replace(e, diagnostics=replace(e.diagnostics, flags=()))
-        for key, e in audit.result.estimates.items()
-    }
-    assert list(evidence.flagged(replace(audit.result, estimates=given))) == [
-        "snips of recall@10, ones and fours: rests on 21.9 to 1,005 users (5 %)",
-        "snips of recall@10, rotate: is odd",
-    ]
-    assert evidence.ranging(("recall@10 of 3 users", "recall@10 of 3 users")) == "recall@10 of 3 users"
-
-
 def test_what_was_balanced_is_shown_beside_the_check(audit):
     rated = movie_lovers(users=40, items=15)
     seen = rated.observe(0)

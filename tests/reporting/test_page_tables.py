@@ -57,7 +57,7 @@ def test_a_flagged_estimate_has_a_mark_and_a_note(result):
     thin = replace(e, diagnostics=e.diagnostics.flagged("support too thin"))
     result = replace(result, estimates=result.estimates | {("ones", "mae", "snips"): thin})
     table = tables.leaderboard(result, "mae", "snips", (), {})
-    assert "† ones, snips: support too thin" in table.notes
+    assert "† snips, ones: support too thin" in table.notes
     assert sum(cell.text.endswith("†") for cell in column(table, "snips")) >= 1
 
 

@@ -124,6 +124,22 @@ def test_a_phone_need_not_scroll_sideways_but_wide_tables_can(show):
     assert tab.run(cut) == 0
 
 
+def test_no_label_of_a_chart_is_cut_on_a_wide_page(show):
+    tab = show("audit")
+    tab.run("for (const fold of document.querySelectorAll('details')) fold.open = true")
+    texts = tab.run("[...document.querySelectorAll('.chart text')].map((text) => text.textContent)")
+    assert "stratified by catalogue" in texts
+    assert [text for text in texts if text.endswith("…")] == []
+
+
+def test_a_heading_of_a_column_keeps_its_arrow_beside_it(show):
+    tab = show("shown")
+    heads = "[...document.querySelectorAll('thead button')]"
+    heads += ".filter((b) => b.checkVisibility() && !/\\s/.test(b.textContent))"
+    assert tab.run(f"{heads}.length") > 3
+    assert tab.run(f"{heads}.filter((b) => b.clientHeight > 40).map((b) => b.textContent)") == []
+
+
 def test_charts_follow_the_width_of_the_window(show):
     tab = show("audit")
     before = tab.run("document.querySelector('.chart svg').clientWidth")

@@ -14,9 +14,7 @@ UNNAMED = "openloop-report.html"
 
 GENERATOR, HEAD = b'<meta name="generator" content="openloop ', 2**12  # what a page of openloop has in its first bytes
 
-Open = Annotated[
-    bool, typer.Option("--open", help=f"Open the report in the browser; without --report it is {UNNAMED}.")
-]
+Open = Annotated[bool, typer.Option("--open", help=f"Open the report in the browser; without --report as {UNNAMED}")]
 
 
 def named(report: str | None, *, wanted: bool) -> str | None:

@@ -22,8 +22,8 @@ def propensity(
         str,
         typer.Option(
             metavar="NAME[=SAMPLE]",
-            help=f"{options.MODELS} (of logistic; of another model as balanced:popularity=SAMPLE). SAMPLE has ratings "
-            "of cells drawn at random, alone or with users and items.",
+            help=f"{options.MODELS}, of logistic, or balanced:MODEL=SAMPLE. SAMPLE has ratings of cells drawn at "
+            "random, alone or with users and items.",
         ),
     ],
     out: Annotated[

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import html
 import math
+import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from openloop.support.escaping import visible
-from openloop.support.wording import counted, estimands, level_of
+from openloop.support.wording import counted, estimands, joined, level_of
 
 if TYPE_CHECKING:
     from openloop.core.comparison import Comparison
     from openloop.core.estimate import Estimate
 
 Cells = tuple[str, ...]
+NUMBER = re.compile(r"(?<![\w@.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")  # not one that is part of a name
 MINDED = 5  # flags that a notebook shows without a click
 
 
@@ -48,7 +51,7 @@ def lines_of(found: Comparison) -> Iterator[str]:
         yield "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
     yield from (f"{metric}: {what}" for metric, what in _estimated(found))
     yield from _notes(found)
-    yield from (f"mind: {flag}" for flag in _flags(found))
+    yield from (f"mind: {visible(flag)}" for flag in flags_of(found))
 
 
 def _estimated(found: Comparison) -> Iterator[tuple[str, str]]:
@@ -67,9 +70,44 @@ def _notes(found: Comparison) -> Iterator[str]:
     yield from (f"note: {note}" for note in found.notes)
 
 
-def _flags(found: Comparison) -> list[str]:
-    held = (found.estimates, found.lists)
-    return list(dict.fromkeys(flag for each in held for e in each.values() for flag in e.diagnostics.flags))
+def flags_of(found: Comparison, metric: str | None = None) -> list[str]:
+    """The flags with the estimates that have them, of all metrics or one; those alike but for numbers are one line."""
+    lists = {(model, name, ""): e for (model, name), e in found.lists.items()}
+    held = {key: e for key, e in {**found.estimates, **lists}.items() if metric in (None, key[1])}
+    alike: dict[tuple[str, int], dict[tuple[str, str], list[tuple[str, str]]]] = {}
+    for (model, name, estimator), e in held.items():
+        seen: Counter[str] = Counter()
+        for flag in e.diagnostics.flags:
+            kind = NUMBER.sub("#", flag)
+            group = alike.setdefault((kind, seen[kind]), {})
+            group.setdefault((name, estimator), []).append((model, flag))
+            seen[kind] += 1
+    return [line for group in alike.values() for line in _told(group, len(held), len(found.models), metric)]
+
+
+def _told(
+    group: dict[tuple[str, str], list[tuple[str, str]]], held: int, models: int, metric: str | None
+) -> Iterator[str]:
+    """One line where all estimates have the flag, and otherwise one for each estimator of a metric."""
+    marked = [flag for found in group.values() for _, flag in found]
+    if len(marked) == held:
+        yield ranging(marked)
+        return
+    for (name, estimator), found in group.items():
+        of = (estimator or name) if metric is not None or not estimator else f"{estimator} of {name}"
+        who = "" if len(found) == models else f", {joined([model for model, _ in found])}"
+        yield f"{of}{who}: {ranging([flag for _, flag in found])}"
+
+
+def ranging(texts: Sequence[str]) -> str:
+    """Texts that differ in their numbers only, as one with the ranges of these."""
+    numbers = iter(zip(*map(NUMBER.findall, texts), strict=True))
+
+    def ends(_: re.Match[str]) -> str:
+        found = sorted(next(numbers), key=lambda text: float(text.replace(",", "")))
+        return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
+
+    return NUMBER.sub(ends, texts[0])
 
 
 # -- notebooks -----------------------------------------------------------------------------------------------
@@ -82,7 +120,7 @@ def html_of(found: Comparison) -> str:
         names = found.list_metrics
         rows = [[found.lists.get((model, name)) for name in names] for model in found.models]
         tables.append(_html_table(found, "what models list for users", names, rows))
-    flags = _flags(found)
+    flags = flags_of(found)
     summary = f"<summary>! {counted(len(flags), 'flag')}</summary>"
     folded = (f"<details{' open' * (len(flags) <= MINDED)}>{summary}", "</details>")
     minded = html_list(flags).join(folded) if flags else ""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from openloop.audits.positions import Positions
 from openloop.audits.results import OpenLoop, Setting
-from openloop.core.comparison import Comparison
+from openloop.core.showing import flags_of
 from openloop.core.weights import WeightSummary
 from openloop.propensity.checks.checking import Check
 from openloop.reporting import check_tables
@@ -26,7 +25,6 @@ from openloop.reporting.weight_figures import (
 from openloop.reporting.words import about_estimator, about_metric, moment, number
 from openloop.support.wording import chance, counted, joined, level_of, percent
 
-NUMBER = re.compile(r"(?<![\w@.])\d[\d,]*(?:\.\d+)?(?!\w)")  # not one that is part of a name
 MANY_MODELS = 6  # from here on Friedman's summary has a section
 
 READING = (
@@ -212,32 +210,12 @@ def left_out(of: Subject) -> Section:
     absent, own = ({}, ()) if of.audit is None else (of.audit.not_computed, of.audit.notes)
     uncomputed = tuple(f"{part}: {why}" for part, why in absent.items())
     notes = tuple(dict.fromkeys((*result.notes, *own)))
-    found = [("Left out", skipped), ("Not computed", uncomputed), ("Notes", notes), ("To mind", tuple(flagged(result)))]
+    found = [
+        ("Left out", skipped), ("Not computed", uncomputed), ("Notes", notes), ("To mind", tuple(flags_of(result))),
+    ]  # fmt: skip
     blocks = tuple(Bullets(title=title, items=items) for title, items in found if items)
     nothing = Text(text="Nothing was left out, and there is nothing to note.")
     return Section(id="notes", title="Left out, and notes", blocks=blocks or (nothing,))
-
-
-def flagged(result: Comparison) -> Iterator[str]:
-    """The flags with the estimates that have them; those that differ in their numbers only are one line."""
-    alike: dict[tuple[str, str, str], list[tuple[str, str]]] = {}
-    for (model, metric, estimator), e in result.estimates.items():
-        for flag in e.diagnostics.flags:
-            alike.setdefault((metric, estimator, NUMBER.sub("#", flag)), []).append((model, flag))
-    for (metric, estimator, _), found in alike.items():
-        models, flags = zip(*found, strict=True)
-        yield f"{estimator} of {metric}, {joined(models)}: {ranging(flags)}"
-
-
-def ranging(texts: Sequence[str]) -> str:
-    """Texts that differ in their numbers only, as one with the ranges of these."""
-    numbers = iter(zip(*map(NUMBER.findall, texts), strict=True))
-
-    def ends(_: re.Match[str]) -> str:
-        found = sorted(next(numbers), key=lambda text: float(text.replace(",", "")))
-        return found[0] if found[0] == found[-1] else f"{found[0]} to {found[-1]}"
-
-    return NUMBER.sub(ends, texts[0])
 
 
 def computed(of: Subject) -> Section:

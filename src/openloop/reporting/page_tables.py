@@ -10,6 +10,7 @@ from openloop.audits.contrasts import Contrast, estimators_of
 from openloop.audits.results import Curve, OpenLoop, StrataLine, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
+from openloop.core.showing import flags_of
 from openloop.core.weights import WeightSummary
 from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
@@ -67,7 +68,7 @@ def leaderboard(
         ),
         rows=rows,
         order=(names.index(estimator) + 1, "ascending" if lower else "descending"),
-        notes=tuple(_flags(result, metric)),
+        notes=tuple(f"† {flag}" for flag in flags_of(result, metric)),
     )
 
 
@@ -75,17 +76,6 @@ def estimated(e: Estimate, level: float) -> Cell:
     """An estimate over its interval, with a mark where it has flags."""
     text, interval = rounded(e.value, *e.limits(level))
     return value(e.value, text + (" †" if e.diagnostics.flags else ""), interval)
-
-
-def _flags(result: Comparison, metric: str) -> Iterator[str]:
-    """What to mind, each once, with the models that it is about where that is not all of them."""
-    marked: dict[tuple[str, str], list[str]] = {}
-    for (model, m, estimator), e in result.estimates.items():
-        for flag in e.diagnostics.flags if m == metric else ():
-            marked.setdefault((estimator, flag), []).append(model)
-    for (estimator, flag), models in marked.items():
-        about = [] if len(models) == len(result.models) else models
-        yield f"† {', '.join([*about, estimator])}: {flag}"
 
 
 def differences(result: Comparison, metric: str, estimator: str, found: Sequence[Contrast]) -> TableBlock:

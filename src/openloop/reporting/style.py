@@ -89,19 +89,20 @@ def styled(chart: Any) -> Chart:
     """The chart, newly made, with the fonts and lines that all have."""
     chart.config = {
         "font": "Helvetica, Arial, sans-serif",
-        "padding": 14,
+        "padding": {"left": 22, "right": 14, "top": 14, "bottom": 14},
         "view": {"stroke": FRAME},
         "axis": {"labelFontSize": 11, "titleFontSize": 12, "titleFontWeight": "normal", "gridColor": GRID},
         "axisXQuantitative": {"labelFlush": False, "labelSeparation": 4},
         "axisYBand": {"labelPadding": 6},
+        "axisYQuantitative": {"titlePadding": 10},
         "title": {"fontSize": 14, "subtitleFontSize": 12, "subtitleColor": GREY, "subtitlePadding": 4},
         "legend": {
             "labelFontSize": 11,
             "titleFontSize": 11,
             "orient": "bottom",
             "labelLimit": 260,
-            "columnPadding": 22,
-        },  # who reads the file may have a wider font than who drew it
+            "columnPadding": 30,  # who reads the file may have a wider font than who drew it
+        },
     }
     return chart
 

@@ -17,7 +17,7 @@ from openloop.data.simulate import World
 from openloop.data.splitting import split
 from openloop.errors import AlignmentError, InputError
 from openloop.propensity.calibrated import Calibrated
-from openloop.propensity.checks.checking import Check, check
+from openloop.propensity.checks.checking import Check, check, flags_of
 from openloop.propensity.known import Known
 from openloop.propensity.uniform import Uniform
 from tests.facts import facts
@@ -82,6 +82,15 @@ def test_one_p_for_all_is_calibrated_and_unbalanced():
     assert found.calibration.log_likelihood == pytest.approx(found.calibration.uniform)
     for d in found.balance:
         assert d.after == pytest.approx(d.before)
+
+
+def test_what_held_out_cells_say_of_the_model_within_is_not_said_of_balanced_weights():
+    found = check(Uniform().fit(LOG), LOG, (X, Z))
+    worse = replace(found.calibration, log_likelihood=-1e3)
+    (plain,) = (flag for flag in flags_of(worse, (), (), found.overlap) if "constant p" in flag)
+    (told,) = (flag for flag in flags_of(worse, (), (), found.overlap, balanced=True) if "constant p" in flag)
+    assert "balanced" not in plain
+    assert re.search(facts("the model within", "balanced weights do not rest"), told)
 
 
 def test_cells_that_nothing_speaks_for_and_thin_support_are_flagged():

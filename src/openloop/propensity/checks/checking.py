@@ -150,7 +150,7 @@ def check(
     differences = balance(feedback, row_weights(feedback, p.used), user, item)
     flags = (
         *weights.flags,
-        *flags_of(judged, sums, differences, spread),
+        *flags_of(judged, sums, differences, spread, balanced=p.base is not None),
         *exposure_flags(positives=feedback.positives, blind=p.blind),
     )
     return Check(
@@ -212,11 +212,19 @@ def name_of(model: Any) -> str:
 
 
 def flags_of(
-    judged: Calibration | None, sums: tuple[Margin, ...], differences: tuple[Difference, ...], spread: Overlap
+    judged: Calibration | None,
+    sums: tuple[Margin, ...],
+    differences: tuple[Difference, ...],
+    spread: Overlap,
+    *,
+    balanced: bool = False,
 ) -> Iterator[str]:
-    """What to mind of the parts of a check."""
+    """What to mind of the parts of a check; of balanced weights the model within them was judged on held-out cells."""
     if judged is not None:
         yield from _calibration_flags(judged)
+        if worse_than_uniform(judged):
+            of, so = ("the model within", "; balanced weights do not rest on that") if balanced else ("the model", "")
+            yield f"{of} predicts held-out cells worse than a constant p{so}"
     for m in sums:
         if m.off > 2 * m.chance:
             yield (
@@ -262,5 +270,3 @@ def _calibration_flags(judged: Calibration) -> Iterator[str]:
             f"{len(off)} of {len(judged.curve)} bins of held-out cells have more rows than p predicts, up to "
             f"{worst.observed / worst.predicted:.1f} times as many; the weights there are too large"
         )
-    if worse_than_uniform(judged):
-        yield "the model predicts held-out cells worse than a constant p"
