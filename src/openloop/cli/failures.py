@@ -73,9 +73,10 @@ def told(command: Callable[[], Any]) -> Generator[None]:
     """Report what ends this block in the words of the command, and exit with its code; typer reports its own errors."""
     try:
         yield
-    except (SystemExit, GeneratorExit, *TOLD) as error:
-        if isinstance(error, USAGE):  # typer quotes what was typed, and sends some of it to the terminal
-            error.message = visible(error.message, lines=True)
+    except USAGE as error:  # typer quotes what was typed, and sends some of it to the terminal
+        error.message = visible(error.message, lines=True)
+        raise
+    except (SystemExit, GeneratorExit, *TOLD):
         raise
     except BaseException as error:
         failure = failure_of(error, command())
