@@ -23,6 +23,7 @@ from openloop.learners.model_files.packing import pack, unpack
 from openloop.learners.model_files.vector_files import is_vector_file, read_vectors
 from openloop.support.atomic import replacing
 from openloop.support.version import VERSION
+from openloop.support.wording import cut
 
 FORMAT = 1
 KEY = "openloop"  # of the header, in the file's metadata
@@ -219,7 +220,7 @@ def _header(file: Path, text: str) -> dict[str, Any]:
         )
     if version > FORMAT:
         raise FormatError(
-            f"{file}: written by openloop {quoted(header.get('library'))} in format {quoted(version)}, and openloop "
+            f"{file}: written by openloop {cut(str(header.get('library')))} in format {quoted(version)}, and openloop "
             f"{VERSION} reads formats up to {FORMAT}; upgrade openloop."
         )
     if _text(header) != text:
