@@ -5,9 +5,10 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MINIMUM := .venv-minimum
-# Two processes for two cores. A file stays in one of them, so its fixtures are made and its kernels compiled
-# once; tests/conftest.py has Spark start once, and slow files begin first, not those with the most tests.
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# Three processes for two cores, as tests wait a quarter of their time for programs that they start, Spark and files. A
+# file stays in one process, so its fixtures are made and its kernels compiled once; tests/conftest.py has Spark start
+# once, and slow files begin first, not those with the most tests.
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 # pyright fails below 100 %; what comes of classes without types, such as scikit-learn's, cannot be told.
 COMPLETE := import json, sys; score = json.load(sys.stdin)["typeCompleteness"]["completenessScore"]; \

@@ -47,7 +47,7 @@ def test_frames_of_two_engines_do_not_join():
 @pytest.mark.parametrize("engine", EAGER)
 def test_numbers_and_text_do_not_match(engine):
     text = SCORES.with_columns(pl.col("user").cast(str))
-    with pytest.raises(InputError, match="ids are text and integers, the log's integers and integers"):
+    with pytest.raises(InputError, match="user ids are text, the log's integers; cast"):
         evaluate(scores=text, into=converter(engine))
 
 
