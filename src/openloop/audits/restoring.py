@@ -45,7 +45,7 @@ from openloop.support.typed import below, built, fitting, part, refuse
 
 AGAIN = "write it by `openloop audit … --json FILE`"
 
-CLOSE = 1e-6  # of a number: another machine may round differently
+CLOSE, NOTHING = 1e-6, 1e-12  # of a number, and what may be left of 0: another machine may round differently
 
 K = TypeVar("K")
 
@@ -284,7 +284,7 @@ def _denied(given: Any, own: Any, where: str) -> Iterable[tuple[str, Any, Any]]:
 def _alike(given: Any, own: Any) -> bool:
     """Whether two values are the same number, but for rounding, or the same."""
     if type(given) in (int, float) and type(own) in (int, float):
-        return math.isclose(given, own, rel_tol=CLOSE)
+        return math.isclose(given, own, rel_tol=CLOSE, abs_tol=NOTHING)
     return type(given) is type(own) and given == own
 
 
