@@ -5,10 +5,9 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 MINIMUM := .venv-minimum
-# Three processes for two cores, as tests wait a quarter of their time for programs that they start, Spark and files. A
-# file stays in one process, so its fixtures are made and its kernels compiled once; tests/conftest.py has Spark start
-# once, and slow files begin first, not those with the most tests.
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+# Two processes for two cores; three take longer, as each compiles its kernels. A file stays in one of them, so its fixtures
+# are made once; tests/conftest.py has Spark start once, and slow files begin first, not those with the most tests.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 # pyright fails below 100 %; what comes of classes without types, such as scikit-learn's, cannot be told.
 COMPLETE := import json, sys; score = json.load(sys.stdin)["typeCompleteness"]["completenessScore"]; \
@@ -79,13 +78,13 @@ SEED    ?= 0
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
+# Both runs of pyright take most of the time, and one core each.
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pyright
 	$(BIN)/lint-imports --no-cache
-	PYTHONPATH=src $(BIN)/pyright --pythonpath $(BIN)/python --verifytypes openloop --ignoreexternal --outputjson | \
-	  $(BIN)/python -c '$(COMPLETE)'
+	@$(BIN)/pyright & checked=$$!; PYTHONPATH=src $(BIN)/pyright --pythonpath $(BIN)/python --verifytypes openloop \
+	  --ignoreexternal --outputjson | $(BIN)/python -c '$(COMPLETE)'; complete=$$?; wait $$checked && exit $$complete
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python -m bench
