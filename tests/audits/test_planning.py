@@ -33,6 +33,11 @@ def test_users_per_arm_by_hand():
     assert found.users_at_lower_limit == math.ceil((1.959964 + 0.841621) ** 2 * 3.24 / lower**2)
 
 
+def test_no_plan_has_fewer_users_than_a_verdict_needs():
+    found = plan(replace(PAIR, value=-2.0))  # 2.801586² · 3.24/4 is 6.4
+    assert (found.users_per_arm, found.users_at_lower_limit) == (30, 30)
+
+
 def test_a_user_with_one_impression_varies_as_losses_do_and_with_endlessly_many_as_users_do():
     same(cell_variance_of_user(ARM, 1), 2.0)
     same(cell_variance_of_user(ARM, 1e12), 1.6)

@@ -10,6 +10,7 @@ import math
 from dataclasses import dataclass
 
 from openloop.audits.contrasts import Arm, Contrast
+from openloop.audits.rules import USERS
 from openloop.errors import InputError, UndefinedError
 from openloop.estimators.estimands import OWN, SEEN
 from openloop.support.arguments import is_number
@@ -18,7 +19,6 @@ from openloop.support.wording import joined, percent
 ALPHA = 0.05  # of the two-sided test
 LOWER = 0.8  # the level of the interval whose lower limit is planned for, too
 IMPRESSIONS = 20.0
-LEAST_USERS = 2  # in an arm that has a variance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +44,7 @@ class Plan:
         >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
         >>> test = ol.plan(found.contrast("Y1", "Y2"), impressions=5, power=0.9)
         >>> test.users_per_arm, test.users_at_lower_limit
-        (15, 21)
+        (30, 30)
     """
 
     a: str
@@ -83,7 +83,7 @@ def plan(contrast: Contrast, *, impressions: float = IMPRESSIONS, power: float =
     """Users per arm that a two-sided test at 5 % needs, n = (z₀.₉₇₅ + z_power)²(σ_A² + σ_B²)/Δ² (Lachin 1981).
 
     For metrics of cells σ² = τ² + (S² − τ²)/m, where τ² is the variance of users' own means and S² that of losses. For
-    metrics of users σ² is the variance over the log's users.
+    metrics of users σ² is the variance over the log's users. The formula takes means as normal, so n is at least 30.
 
     Args:
         contrast: The paired difference, from `found.contrast(a, b)` of an audit.
@@ -100,7 +100,7 @@ def plan(contrast: Contrast, *, impressions: float = IMPRESSIONS, power: float =
         >>> world = ol.simulate.movie_lovers()
         >>> found = ol.audit(world.predictions, world.observe(0), metrics=["mae"])
         >>> print(ol.plan(found.contrast("Y1", "Y2")).users_per_arm)
-        4
+        30
     """
     from scipy.special import ndtri, stdtrit
 
@@ -150,8 +150,8 @@ def user_variance(arm: Arm) -> float:
 
 
 def _users(quantiles: float, variance: float, difference: float) -> int:
-    # n = (z₀.₉₇₅ + z_power)²(σ_A² + σ_B²)/Δ²
-    return max(LEAST_USERS, math.ceil(quantiles**2 * variance / difference**2))
+    # n = (z₀.₉₇₅ + z_power)²(σ_A² + σ_B²)/Δ²; as in a verdict, means of fewer than 30 users are not taken as normal
+    return max(USERS, math.ceil(quantiles**2 * variance / difference**2))
 
 
 def _assumptions(*, cells: bool, impressions: float) -> list[str]:

@@ -173,7 +173,7 @@ def _open_loop_words(found: Evidence, winner: str) -> Iterator[str]:
     first_too = f"ranks {winner} first, too" if first == winner else f"ranks {first} first"
     yield f"The open loop ({counted(sample.rows, 'row')} collected uniformly) {first_too}{pairs}."
     if sample.gamma_min is not None and sample.gamma_min > 1:
-        yield f"Its ratings show that some weights are off by at least {times(sample.gamma_min)}."
+        yield f"The ratings of the open loop show that some weights are off by at least {times(sample.gamma_min)}."
 
 
 def _paradoxes(found: Evidence) -> Iterator[str]:
