@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -134,6 +135,23 @@ def test_a_work_folder_is_private_and_goes_with_its_block(tmp_path):
 
     with pytest.raises(KeyboardInterrupt):
         fails()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_while_a_work_folder_is_removed_waits_until_it_is_gone(tmp_path, monkeypatch):
+    def interrupted(folder, **_options):
+        monkeypatch.undo()
+        (folder / "0.parquet").unlink()
+        raise KeyboardInterrupt
+
+    def ends():
+        with work_folder(tmp_path / ".parts") as folder:
+            (folder / "0.parquet").write_text("all of it")
+            (folder / "1.parquet").write_text("and more")
+            monkeypatch.setattr(shutil, "rmtree", interrupted)
+
+    with pytest.raises(KeyboardInterrupt):
+        ends()
     assert list(tmp_path.iterdir()) == []
 
 

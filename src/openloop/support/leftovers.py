@@ -44,7 +44,16 @@ def work_folder(place: Path) -> Generator[Path]:
         folder.mkdir(mode=0o700)
         yield folder
     finally:
+        clear(folder)
+
+
+def clear(folder: Path) -> None:
+    """Remove a folder. A signal that ends the process meanwhile is raised when all of it is gone."""
+    try:
         shutil.rmtree(folder, ignore_errors=True)
+    except KeyboardInterrupt:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def sweep(folder: Path) -> None:

@@ -5,7 +5,6 @@ What came of an archive that could not be fetched whole is kept and continued; o
 
 from __future__ import annotations
 
-import shutil
 import urllib.parse
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -17,7 +16,7 @@ from openloop.data.datasets.finding import Folder, data_folder, find, missing
 from openloop.data.datasets.records import Archive, Dataset
 from openloop.data.datasets.unpacking import names, unpack
 from openloop.errors import FormatError, InputError, listing
-from openloop.support.leftovers import hidden, sweep
+from openloop.support.leftovers import clear, hidden, sweep
 from openloop.support.progress import Step, silent
 
 
@@ -187,6 +186,6 @@ def _workplace(target: Path) -> Generator[Path]:
             f"{str(target)!r}: cannot be written ({error}); make room, or choose another folder: what came is kept."
         ) from error
     finally:
-        shutil.rmtree(place, ignore_errors=True)
+        clear(place)
         if made and not any(above.iterdir()):
             above.rmdir()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import tempfile
 import weakref
 from collections.abc import Iterator
@@ -32,7 +31,7 @@ from openloop.learners.blocks.user_blocks import Answer, Held, UserBlock, count_
 from openloop.learners.solvers.projected import Ask, Totals
 from openloop.support.atomic import FilePath, write_text
 from openloop.support.frames import plain_ids
-from openloop.support.leftovers import marked, sweep, work_folder
+from openloop.support.leftovers import clear, marked, sweep, work_folder
 from openloop.support.memory import total_memory
 from openloop.support.sizes import bytes_of, written
 
@@ -117,7 +116,7 @@ class DiskBlocks:
 
     def release(self) -> None:
         """Delete the blocks."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        clear(self.folder)
 
 
 def _find(items: Array, ids: Array) -> Array:
@@ -148,10 +147,10 @@ def stored(table: RatingsTable, disk: Disk, folder: FilePath | None = None, fact
         found.facts.check(table.who)
     except BaseException:
         if folder is None:
-            shutil.rmtree(home, ignore_errors=True)
+            clear(home)
         raise
     if folder is None:
-        weakref.finalize(found, shutil.rmtree, home, ignore_errors=True)
+        weakref.finalize(found, clear, home)
     return found
 
 
