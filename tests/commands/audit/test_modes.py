@@ -19,6 +19,7 @@ U, I = 24, 12
 METRICS = (["mae"], ["recall@5", "mae"], ["ndcg@3", "adg"], ["rmse", "dcg@5"], [])
 ESTIMATORS = ([], [], [], ["snips"], ["clipped@5", "ips"], ["stratified@3"], ["naive"])
 HOSTILE = ("repeat", "nan", "missing", "stranger", "outside", "absent", "half", "prediction")
+LOG_FIRST = ("repeat and stranger", "repeat and prediction", "two repeats")  # what is wrong with the log is told
 
 
 @st.composite
@@ -73,11 +74,14 @@ def spoiled(asked, log, model):
         "repeat": pl.concat([log, row]), "nan": _with(log, "rating", float("nan")), "missing": _with(log, "user", None),
         "outside": _with(log, "propensity", 1.5), "absent": _with(log, "propensity", None),
     }  # fmt: skip
+    wrong |= dict.fromkeys(LOG_FIRST, wrong["repeat"])
     number = "rank" if asked["lists"] else "score"
     models = {
         "stranger": pl.concat([model, model.head(1).with_columns(user=pl.lit(10_000, pl.Int64))]),
         "half": model.filter(pl.col("user") % 2 == 0), "prediction": _with(model, number, None),
+        "two repeats": pl.concat([model, model.head(1)]),
     }  # fmt: skip
+    models |= {f"repeat and {what}": models[what] for what in ("stranger", "prediction")}
     return wrong.get(asked["wrong"], log), models.get(asked["wrong"], model)
 
 
@@ -135,7 +139,7 @@ def test_an_audit_that_is_answered_is_answered_alike(tmp_path, propensity, split
     assert unlike(run, *words(asked, tmp_path)) == (3, None)
 
 
-@pytest.mark.parametrize("wrong", HOSTILE)
+@pytest.mark.parametrize("wrong", [*HOSTILE, *LOG_FIRST])
 def test_what_is_refused_is_refused_alike(tmp_path, wrong):
     assert unlike(run, *words(PLAIN | {"wrong": wrong}, tmp_path)) == (2, None)
 

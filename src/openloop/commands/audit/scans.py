@@ -6,8 +6,8 @@ are first put on disk by user, and `ol.audit` joins them a range at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,7 @@ from openloop.errors import InputError, PredictionError, quoted
 from openloop.propensity.naming import MODELS, is_model
 from openloop.sources.frames.model_tables import refuse_repeats
 from openloop.sources.frames.opening import PAIR
-from openloop.sources.frames.parting import Division, by_user
+from openloop.sources.frames.parting import PART, WHOLE, Division, by_user
 from openloop.sources.predictions import unknown_ids
 from openloop.sources.rules import SIDES, no_rows, pair_columns
 from openloop.support.atomic import FilePath
@@ -198,14 +198,18 @@ def _gathered(wanted: AuditRequest, notes: list[str], step: Step, until: ExitSta
     for scan in logs:  # after the ids, as where rows are read
         scan.check()
     known = {role: ids for role, (ids, _) in found.items()}
-    predicted = {name: [_predicted(name, scan, known) for scan in scans] for name, scans in models.items()}
     logged = [scan.frame({role: next(own) for role, (_, own) in found.items()}) for scan in logs]
+    with _logs_first([ScannedLog(scan.what, own, own) for scan, own in zip(logs, logged, strict=True)]):
+        predicted = {name: [_predicted(name, scan, known) for scan in scans] for name, scans in models.items()}
     step("looking for rows that are there twice", 0.5)
     tables, ranges = by_user([*logged, *(own for scans in predicted.values() for own in scans)], until, step)
     by_file = [ScannedLog(scan.what, *frames) for scan, *frames in zip(logs, logged, tables, strict=False)]
     scored, *others = (tables.pop(0) for _ in logs)
     train, sample = (None if scan is None else others.pop(0) for scan in beside)
-    frames = {name: [_refuse_repeats(scan, tables.pop(0), ranges) for scan in scans] for name, scans in models.items()}
+    with _logs_first(by_file, ranges):
+        frames = {
+            name: [_refuse_repeats(scan, tables.pop(0), ranges) for scan in scans] for name, scans in models.items()
+        }
     step("finding propensities", 0.9)
     parts = SplitScans.of(wanted, scored, train, ranges, notes)
     more = parts.more(complete=_complete(models, frames, known))
@@ -222,6 +226,20 @@ def _gathered(wanted: AuditRequest, notes: list[str], step: Step, until: ExitSta
         notes=tuple(notes), about_log=f"{wanted.log}, streamed from disk",
         about_propensity=choice.source(split=len(parts.whole) > 1) + wanted.corrections,
     )  # fmt: skip
+
+
+@contextmanager
+def _logs_first(logs: Sequence[ScannedLog], ranges: Division | None = None) -> Generator[None]:
+    """A log that has a pair twice is refused before predictions are, as where rows are read.
+
+    Before there are ranges of users it would take minutes to find that out about many rows.
+    """
+    try:
+        yield
+    except InputError:
+        if ranges is not None or sum(rows_of(log.rows) for log in logs) <= PART:
+            StreamedLogs(logs=logs, parts=ranges or WHOLE).refuse_repeats()
+        raise
 
 
 def _beside(path: FilePath, chosen: Mapping[str, str], more: dict[str, Any], form: TextForm) -> Scan:
