@@ -1,0 +1,134 @@
+"""Sums under tilted weights, of the rows of a block, by cluster of users."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from openloop.blocks.block import Block
+from openloop.core.feedback import Array, Floats
+from openloop.core.tilts import Against, TiltedSums, Tilts
+from openloop.core.vocabulary import Int64s
+from openloop.kernels.reweighting import Owners, Weighting, WeightParts, item_sums, part_sums, tilted_sums
+from openloop.moments.rows import Rows
+from openloop.sources.tilts import GRIDS, TiltPlan, place, popularity_factors, rating_factors
+
+PER_BUCKET = 40  # clusters of a bucket: 10,240 in all, enough for a jackknife over any number of users
+STEPS = 2520  # of the scale of ratings: all scales of up to ten steps have these and no others
+NEAR = 1e-9  # of a step
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RatingScale:
+    """What r, the place of a rating on a scale of 0 to 4, is made of: steps of the scale, or the ratings themselves."""
+
+    span: tuple[float, float]
+    values: Floats | None = None  # the distinct ratings, where they are no steps
+
+    @classmethod
+    def of(cls, values: Floats) -> RatingScale:
+        """The scale of these distinct ratings."""
+        span = float(values[0]), float(values[-1])
+        steps = (values - span[0]) * (STEPS / (span[1] - span[0]))
+        return cls(span=span, values=None if np.abs(steps - np.rint(steps)).max() < NEAR else values)
+
+    @property
+    def factors(self) -> Floats:
+        """ρ^−r of each level, (L, G)."""
+        if self.values is None:
+            return rating_factors(place(np.arange(STEPS + 1.0), (0.0, float(STEPS))))
+        return rating_factors(place(self.values, self.span))
+
+    def level(self, rating: Floats) -> Array:
+        """The level of each rating."""
+        if self.values is None:
+            return np.rint((rating - self.span[0]) * (STEPS / (self.span[1] - self.span[0]))).astype(np.int16)
+        return np.searchsorted(self.values, rating).astype(np.int32)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Tilter:
+    """The tilts that a log has, from which the sums of a metric are taken."""
+
+    plan: TiltPlan
+    scale: RatingScale | None  # None: no tilt by rating
+    by_item: Floats  # (I, G) of the tilt by popularity, or h_i(ρ) where each item's Σw stays; else 1
+    n_users: int
+
+    def sums(
+        self, block: Block, rows: Rows, places: Int64s | None, gains: Mapping[str, Floats],
+        pairs: Sequence[tuple[str, str]], metric: str,
+    ) -> dict[tuple[Any, ...], Floats]:  # fmt: skip
+        """The sums by key of the rows that count for a metric; `places` are theirs among all rows, None: all."""
+        cluster, n_clusters = clusters(block, self.n_users)
+        item = block.item if places is None else block.item[places]
+        weight = rows.weight()
+        base = np.ones(len(rows)) if weight is None else weight
+        owners, made = Owners(rows.user, cluster), dict[tuple[Any, ...], Floats]()
+        for what in self.plan.against:
+            level, by_level = self._levels(what, rows)
+            tilted = Weighting(base, level, item, by_level, self.by_item)
+            made[metric, what] = tilted_sums(tilted, list(gains.values()), owners, n_clusters)
+        if weight is not None and pairs:
+            certain = np.broadcast_to(0.0, len(rows)) if rows.certain is None else rows.certain
+            models = list(gains)
+            both = np.array([[models.index(m) for m in pair] for pair in pairs])
+            parts = WeightParts(weight, certain)
+            made[metric, "parts"] = part_sums(parts, list(gains.values()), both, owners, n_clusters)
+        return made
+
+    def _levels(self, what: Against, rows: Rows) -> tuple[Array, Floats]:
+        if what == "rho" and self.scale is not None:
+            return self.scale.level(rows.rating), self.scale.factors
+        return np.zeros(len(rows), np.int16), np.ones((1, self.by_item.shape[1]))
+
+    def tilts(self, sums: Mapping[tuple[Any, ...], Floats], metric: str, models: Sequence[str], pairs: Any) -> Tilts:
+        """The tilts of a metric from the sums of all clusters."""
+        return Tilts(
+            models=tuple(models), pairs=tuple(pairs), parts=sums.get((metric, "parts")), notes=self.plan.notes,
+            sums=tuple(
+                TiltedSums(against=what, grid=GRIDS[what], raked=self.plan.raked, sums=sums[metric, what])
+                for what in self.plan.against
+            ),
+        )  # fmt: skip
+
+
+def clusters(block: Block, n_users: int) -> tuple[Int64s, int]:
+    """The cluster of each user of a block, and how many there are: each user, or `PER_BUCKET` of each bucket."""
+    if n_users <= PER_BUCKET * 256:
+        return np.arange(block.n_users), block.n_users
+    first = block.user_start[:-1]
+    bucket = np.repeat(np.arange(block.n_buckets), np.diff(block.user_start))
+    within = (np.arange(block.n_users) - first[bucket]) % PER_BUCKET
+    return bucket * PER_BUCKET + within, block.n_buckets * PER_BUCKET
+
+
+def item_factors(plan: TiltPlan, rows_of_items: Array) -> Floats:
+    """The factor of each item where its Σw need not stay."""
+    if "kappa" in plan.against:
+        return popularity_factors(rows_of_items)
+    return np.ones((len(rows_of_items), len(GRIDS["rho"])))
+
+
+def tilted_item_sums(block: Block, rows: Rows, scale: RatingScale, n_items: int) -> list[tuple[Int64s, Floats]]:
+    """The items of each bucket, and their Σw·ρ^−r over all scored rows."""
+    weight, level = np.asarray(rows.weight()), scale.level(rows.rating)
+    found: list[tuple[Int64s, Floats]] = []
+    for start, end in zip(rows.row_start[:-1], rows.row_start[1:], strict=True):
+        part = slice(start, end)
+        items, code = np.unique(block.item[part], return_inverse=True)
+        found.append((items, item_sums(weight[part], level[part], code, scale.factors, len(items))))
+    return found
+
+
+def raking_factors(parts: Sequence[tuple[Int64s, Floats]], n_items: int) -> Floats:
+    """h_i(ρ) = Σ_i w / Σ_i wρ^−r, by which each item's Σw stays what it is; bucket after bucket."""
+    total = np.zeros((n_items, len(GRIDS["rho"])))
+    for items, sums in parts:
+        total[items] += sums
+    factors = np.ones(total.shape)
+    np.divide(total[:, :1], total, out=factors, where=total > 0)  # at ρ = 1 nothing is tilted
+    return factors
