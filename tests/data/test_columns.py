@@ -11,7 +11,7 @@ NOTHING = dict.fromkeys(("user", "item", "rating", "propensity", "time", "weight
 
 
 def table(*columns: str, note: str = "") -> InputTable:
-    return InputTable("log", columns, lambda names: pl.DataFrame(schema=list(names)), note=note)
+    return InputTable("log", columns, lambda names, _: iter([pl.DataFrame(schema=list(names))]), note=note)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +62,7 @@ def test_integer_labels_of_pandas_are_names():
 
 
 def test_a_table_of_pairs_needs_no_rating():
-    table = InputTable("t", ["who", "movie_id", "user"], lambda _: pl.DataFrame())
+    table = InputTable("t", ["who", "movie_id", "user"], lambda *_: iter([pl.DataFrame()]))
     assert choose(table, {}, required=("user", "item")) == {"user": "user", "item": "movie_id"}
     assert choose(table, {"user": "who"}, required=("user",)) == {"user": "who"}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEADERLESS", "PAIR", "REQUIRED", "Column", "Header", "InputTable",
-    "alike", "choose", "choose_log", "named", "names_a", "shared", "surely_ratings",
+    "alike", "choose", "choose_log", "named", "names_a", "shared", "stream", "surely_ratings",
 ]  # fmt: skip
 
 HEADERLESS = ("user", "item", "rating", "time")
@@ -24,19 +24,38 @@ SURE = frozenset({"rating", "ratings", "stars", "star"})
 class InputTable:
     """A source whose columns are known and whose rows are not yet read.
 
-    `fetch` reads the named columns and no other, `scan` the same without reading, where rows can stay in a file;
+    `batches(columns, size)` reads the named columns and no other, once and in the source's order, in pieces of about
+    `size` rows or, with None, in one; a source without rows has one piece, too. `fetch` is that one piece, and `scan`
+    the same without reading, where rows can stay in a file.
     `text` says that fields carry no type (delimited files), `note` how the names were found, for errors about columns,
     and `remark` what of that a reader should know in any case.
     """
 
     name: str
     columns: Sequence[str]
-    fetch: Callable[[Sequence[str]], pl.DataFrame]
+    batches: Callable[[Sequence[str], int | None], Iterator[pl.DataFrame]]
     text: bool = False
     note: str = ""
     remark: str = ""
     headed: bool = True  # names are the table's own, not made up by position
     scan: Callable[[Sequence[str]], pl.LazyFrame] | None = None
+
+    def fetch(self, columns: Sequence[str]) -> pl.DataFrame:
+        """All rows of the named columns."""
+        return next(self.batches(columns, None))
+
+
+def stream(frame: pl.LazyFrame, size: int | None) -> Iterator[pl.DataFrame]:
+    """The rows of a query that runs once, in pieces of `size` rows or, with None, in one; at least one piece."""
+    if size is None:
+        yield frame.collect()
+        return
+    is_empty = True
+    for batch in frame.collect_batches(chunk_size=size):
+        is_empty = False
+        yield batch
+    if is_empty:
+        yield frame.head(0).collect()
 
 
 def choose_log(table: Header, asked: Mapping[str, Column]) -> dict[str, str]:

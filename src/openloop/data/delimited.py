@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -15,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from openloop.data.characters import TO_LINES, TO_UTF8, refuse_encoding, refuse_strange
-from openloop.data.columns import HEADERLESS, Column, InputTable
+from openloop.data.columns import HEADERLESS, Column, InputTable, stream
 from openloop.data.contents import (
     LONGEST,
     SAMPLE,
@@ -138,8 +138,8 @@ def open_text(
         return _rows(text, columns, blank=check())
 
     return InputTable(
-        str(path), text.names, lambda columns: _fetch(text, columns), text=True, note=text.note, remark=text.remark,
-        headed=text.header, scan=scan,
+        str(path), text.names, lambda columns, size: _batches(text, columns, size), text=True, note=text.note,
+        remark=text.remark, headed=text.header, scan=scan,
     )  # fmt: skip
 
 
@@ -205,28 +205,30 @@ def _has_header(first: Sequence[str], asked: Mapping[str, Column]) -> bool:
     return not (field.lower() in {"", "true", "false"} or _is_number(field) or ISO.match(field))
 
 
-def _fetch(text: _Text, columns: Sequence[str]) -> pl.DataFrame:
+def _batches(text: _Text, columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
     chosen = [pl.col(f"field_{text.names.index(name)}") for name in columns]
     # Every field takes part in `blank`: Polars refuses a line with too many only when it reads them all. What a line
     # lacks Polars leaves empty, the last field first; only a count tells that from a field that is empty in the file.
     blank = _blank().alias("blank")
-    doubtful = pl.last().is_null().any().alias("doubtful")
+    doubtful = pl.last().is_null().alias("doubtful")
     refuse_strange(text.path, text.contents, text.separator)
+    is_checked = False
     try:
-        frame = _scan(text).select(*chosen, blank, doubtful).collect()
+        for batch in stream(_scan(text).select(*chosen, blank, doubtful), size):
+            if not is_checked and batch["doubtful"].any():
+                _refuse_ragged(text)
+                is_checked = True
+            rows = batch.filter(~pl.col("blank")) if batch["blank"].any() else batch
+            rows = rows.drop("blank", "doubtful")
+            yield rows.rename(dict(zip(rows.columns, columns, strict=True)))
     except (pl.exceptions.PolarsError, OSError) as error:
         _refuse_ragged(text)
         remedy = TO_UTF8 if "utf-8" in str(error) else "write or fetch it again"
         raise unreadable(text.path, str(error), remedy) from error
-    if frame["doubtful"].any():
-        _refuse_ragged(text)
-    frame = frame.filter(~pl.col("blank")) if frame["blank"].any() else frame
-    frame = frame.drop("blank", "doubtful")
-    return frame.rename(dict(zip(frame.columns, columns, strict=True)))
 
 
 def _rows(text: _Text, columns: Sequence[str], *, blank: bool) -> pl.LazyFrame:
-    """The rows that `_fetch` would read, left in the file; `blank`: it may have lines without a field.
+    """The rows that `_batches` would read, left in the file; `blank`: it may have lines without a field.
 
     The time of such a filter grows with the square of the number of columns: with 10,000 it would be hours.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -160,10 +160,11 @@ def _nameless(table: InputTable) -> InputTable:
     """The same without the names that a log's columns have: column_1, column_2 …"""
     inner = {f"column_{at + 1}": name for at, name in enumerate(table.columns)}
 
-    def fetch(wanted: Sequence[str]) -> pl.DataFrame:
-        return table.fetch([inner[name] for name in wanted]).rename({inner[name]: name for name in wanted})
+    def batches(wanted: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
+        pieces = table.batches([inner[name] for name in wanted], size)
+        return (piece.rename({inner[name]: name for name in wanted}) for piece in pieces)
 
-    return replace(table, columns=list(inner), fetch=fetch)
+    return replace(table, columns=list(inner), batches=batches)
 
 
 def _id_column(table: InputTable, id: Column) -> str:  # noqa: A002, as above

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from openloop.data.columns import Column, InputTable
+from openloop.data.columns import Column, InputTable, stream
 from openloop.data.contents import existing, unpacked, unreadable
 from openloop.data.delimited import FOUND, TextForm, open_text
 from openloop.data.frames import open_frame
@@ -81,17 +81,16 @@ def _open_typed(path: Path, scan: Callable[[Path], pl.LazyFrame], check: Check) 
         frame = scan(path)
         names = frame.collect_schema().names()
 
-    def fetch(columns: Sequence[str]) -> pl.DataFrame:
+    def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
         with _read_from(path):
-            check(path, frame, columns)
-            return frame.select(columns).collect()
+            yield from stream(scanned(columns), size)
 
     def scanned(columns: Sequence[str]) -> pl.LazyFrame:
         with _read_from(path):
             check(path, frame, columns)
         return frame.select(columns)
 
-    return InputTable(str(path), names, fetch, scan=scanned)
+    return InputTable(str(path), names, batches, scan=scanned)
 
 
 @contextmanager

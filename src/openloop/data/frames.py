@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import UUID
 
 import narwhals as nw
 import polars as pl
 
-from openloop.data.columns import InputTable
-from openloop.errors import ColumnError, InputError, MissingPackageError, quoted
+from openloop.data.columns import InputTable, stream
+from openloop.errors import ColumnError, InputError, MissingPackageError, listing, quoted
 from openloop.support.forking import forks
 
+ROWS = 1_000_000  # of a batch, where all are wanted
 
-def open_frame(source: object) -> InputTable:
-    """The table in a Polars, pandas, PyArrow, DuckDB or PySpark frame, or any other that narwhals knows."""
+
+def open_frame(source: Any) -> InputTable:
+    """The table in a Polars, pandas, PyArrow, DuckDB or PySpark frame, or any other that narwhals or Arrow knows."""
     forks.refuse()
+    if not _is_frame(source) and (hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner")):
+        return _open_arrow(source)
     frame = _known(source)
     names = [str(label) for label in frame.collect_schema().names()]  # pandas may name columns 0, 1, 2
-    return InputTable("source", names, lambda columns: _fetch(frame, [names.index(c) for c in columns], columns))
+
+    def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
+        return _named(_batches(frame, [names.index(c) for c in columns], size), columns)
+
+    return InputTable("source", names, batches)
+
+
+def _is_frame(source: object) -> bool:
+    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
 
 
 def _known(source: Any) -> Any:
@@ -35,14 +47,28 @@ def _known(source: Any) -> Any:
         raise ColumnError(f"source: column names must be distinct, and these are not: {twice}; rename them.") from error
 
 
-def _fetch(frame: Any, positions: Sequence[int], columns: Sequence[str]) -> pl.DataFrame:
+def _named(pieces: Iterator[pl.DataFrame], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
+    for piece in pieces:
+        yield piece.rename(dict(zip(piece.columns, columns, strict=True)))
+
+
+def _batches(frame: Any, positions: Sequence[int], size: int | None) -> Iterator[pl.DataFrame]:
     chosen = frame.select(*(nw.nth(p) for p in positions))
+    if size is not None and chosen.implementation.is_duckdb():
+        yield from _from_arrow(chosen.to_native().to_arrow_reader(size))
+    elif size is not None and isinstance(chosen.to_native(), pl.LazyFrame):
+        yield from stream(chosen.to_native(), size)
+    else:
+        yield _collected(chosen)
+
+
+def _collected(frame: Any) -> pl.DataFrame:
     try:
-        eager = chosen.collect("polars") if isinstance(chosen, nw.LazyFrame) else chosen
+        eager = frame.collect("polars") if isinstance(frame, nw.LazyFrame) else frame
     except ModuleNotFoundError as error:
         msg = f"source: collecting this frame needs {error.name}; pip install {error.name}."
         raise MissingPackageError(msg) from error
-    return pl.DataFrame([_series(s).alias(c) for s, c in zip(eager.iter_columns(), columns, strict=True)])
+    return pl.DataFrame([_series(column).alias(f"{k}") for k, column in enumerate(eager.iter_columns())])
 
 
 def _series(column: nw.Series[Any]) -> pl.Series:
@@ -70,3 +96,38 @@ def listed(values: Any) -> pl.Series:
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
         msg = f"source: a column mixes {' and '.join(kinds)}; make its values all integers or all text."
         raise InputError(msg) from error
+
+
+# -- streams of Arrow batches ------------------------------------------------------------------------------------
+
+
+def _open_arrow(source: Any) -> InputTable:
+    """The table in a dataset of pyarrow, or in a stream of Arrow batches, which can be read once."""
+    import pyarrow as pa
+
+    is_dataset = hasattr(source, "scanner")
+    streams = [] if is_dataset else [pa.RecordBatchReader.from_stream(source)]
+    names: list[str] = (source if is_dataset else streams[0]).schema.names
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        msg = f"source: column names must be distinct, and {listing(repeated)} is there more than once; rename them."
+        raise ColumnError(msg)
+
+    def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
+        if is_dataset:
+            reader = source.scanner(columns=list(columns), batch_size=size or ROWS).to_reader()
+        elif streams:
+            reader = streams.pop()
+        else:
+            raise InputError("source: a stream of Arrow batches can be read once, and this one was; pass a table.")
+        pieces = (piece.select(columns) for piece in _from_arrow(reader))
+        return pieces if size is not None else iter([pl.concat(pieces)])
+
+    return InputTable("source", names, batches)
+
+
+def _from_arrow(reader: Any) -> Iterator[pl.DataFrame]:
+    """The batches of a pyarrow reader, the first of which is empty."""
+    yield pl.DataFrame(reader.schema.empty_table())
+    for batch in reader:
+        yield pl.DataFrame(batch)

@@ -1,0 +1,34 @@
+"""Rows of any source in pieces of about equal size, each source read once and in its order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import polars as pl
+
+from openloop.data.columns import InputTable
+
+
+def batches(table: InputTable, columns: Sequence[str], size: int = 1_000_000) -> Iterator[pl.DataFrame]:
+    """The named columns in pieces of `size` rows, the last of fewer; a source without rows has one piece."""
+    return _resized(table.batches(columns, size), size)
+
+
+def _resized(pieces: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
+    waiting: list[pl.DataFrame] = []
+    rows = 0
+    for piece in pieces:
+        waiting.append(piece)
+        rows += piece.height
+        if rows >= size:
+            frame = _joined(waiting)
+            n_full = rows - rows % size
+            yield from frame[:n_full].iter_slices(size)
+            waiting, rows = [frame[n_full:]], rows - n_full
+    if rows or waiting:
+        yield _joined(waiting)
+
+
+def _joined(pieces: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Pieces of one schema; numbers of several types, as different files may have them, take one that holds all."""
+    return pl.concat(pieces, how="vertical_relaxed", rechunk=True)
