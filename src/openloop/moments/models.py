@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.blocks.block import Block, Outcome, Pairs
+from openloop.blocks.tables import best_lists, table_scorer
 from openloop.core.feedback import Array, Floats
 from openloop.core.protocols import FactorModel, on_host, predicted_block
 from openloop.core.vocabulary import Int64s, Ints
-from openloop.errors import PredictionError, UndefinedError
-from openloop.kernels import ranking, selecting
+from openloop.errors import PredictionError
+from openloop.kernels import ranking
 from openloop.support.wording import counted
 
 
@@ -252,53 +253,6 @@ def _among(users: Int64s, masked: Array, start: Array, item: Array) -> int:
     owner = np.repeat(np.arange(len(users)), lengths)
     place = np.repeat(start[users] - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
     return int(masked[owner, item[place]].sum())
-
-
-# -- tables --------------------------------------------------------------------------------------------------
-
-
-def table_scorer(pairs: Pairs, n_items: int, absent: float = -np.inf) -> Any:
-    """The scores that a table has of some users of a block, `absent` where it has none."""
-
-    def scores(users: Int64s) -> Floats:
-        found = np.full((len(users), n_items), absent)
-        start, end = np.searchsorted(pairs.user, users), np.searchsorted(pairs.user, users, side="right")
-        lengths = end - start
-        owner = np.repeat(np.arange(len(users)), lengths)
-        place = np.repeat(start - np.cumsum(lengths) + lengths, lengths) + np.arange(lengths.sum())
-        found[owner, pairs.item[place]] = pairs.numbers["score"][place]
-        return found  # (B, I)
-
-    return scores
-
-
-def table_ranks(block: Block, pairs: Pairs, n_items: int) -> Outcome:
-    """Ranks of the rows' items by the scores of all candidates."""
-    above, tied = ranking.ranks(
-        table_scorer(pairs, n_items), block.user_ptr, block.item, n_items, block.excluded_ptr, block.excluded.item
-    )
-    return _counts(above, tied)
-
-
-def table_lists(name: str, block: Block, pairs: Pairs, n_items: int, k: int) -> tuple[Ints, int]:
-    """The first k items of every user: by rank as they are, where a rank that is left out is a gap; or by score."""
-    if "rank" not in pairs.numbers:
-        return best_lists(name, table_scorer(pairs, n_items), block, n_items, k)
-    rank = pairs.numbers["rank"].astype(np.int64)
-    near = (rank <= k) & (pairs.item >= 0)
-    lists = np.full((block.n_users, k), -1, np.int32)
-    lists[pairs.user[near], rank[near] - 1] = pairs.item[near]
-    return lists, 0
-
-
-def best_lists(name: str, scores_of: Any, block: Block, n_items: int, k: int) -> tuple[Ints, int]:
-    """The k best candidates of every user of a block."""
-    try:
-        return selecting.best_lists(
-            scores_of, (block.n_users, n_items), k, block.excluded_ptr, block.excluded.item.astype(np.int32)
-        )
-    except UndefinedError as error:
-        raise UndefinedError(f"model {name!r}: {error}") from error
 
 
 def _counts(above: Array, tied: Array) -> Outcome:
