@@ -17,8 +17,10 @@ from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_yo
 from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
 from openloop.sources.lists import described
-from openloop.sources.plan import Source, chosen_pairs, conclude
-from openloop.sources.predictions import numbers_of
+from openloop.comparison.plan import chosen_pairs, conclude
+from openloop.moments.inputs import numbers_of
+from openloop.moments.preparing import block_source
+from openloop.moments.source import BlockSource
 from openloop.sources.question import Question, within_lists
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
@@ -29,14 +31,14 @@ RANKINGS = ("recall@10", "dcg@10")  # and where some model is a list
 
 if TYPE_CHECKING:
     from openloop.estimators.shown import ShownMethod
-    from openloop.sources.arrays.refitting import Refitting
+    from openloop.moments.refitting import Refitting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Prepared:
     """Models and a log, checked and ready to give moments; a context that ends when rows are no longer needed."""
 
-    source: Source
+    source: BlockSource
     metrics: Sequence[Metric]
     methods: Sequence[Method]
     notes: Sequence[str]
@@ -269,7 +271,7 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
     if asked.running is not None and asked.running not in models:
         known = did_you_mean(asked.running, list(models))
         raise InputError(f"evaluate: running={asked.running!r} is not among the models.{known}")
-    source, notes = _source(models, log, propensities, asked)
+    source, notes = block_source(models, log, propensities, asked)
     asked = _served(source, asked, notes)
     if asked.exclude is None and "rank" in asked.kinds:
         notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
@@ -279,7 +281,7 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
     )  # fmt: skip
 
 
-def _warnings(source: Source, asked: Question) -> list[str]:
+def _warnings(source: BlockSource, asked: Question) -> list[str]:
     """That the default threshold does not fit the ratings, where a metric that all models serve uses it."""
     served = (m for m in asked.measures if not any(source.coverage(name).refusal(m) for name in source.models))
     if asked.threshold is not None or not any(m.binary for m in served):
@@ -288,7 +290,7 @@ def _warnings(source: Source, asked: Question) -> list[str]:
     return [] if text is None else [text]
 
 
-def _served(source: Source, asked: Question, notes: list[str]) -> Question:
+def _served(source: BlockSource, asked: Question, notes: list[str]) -> Question:
     """The question with the default metrics cut where the shortest list ends, and a note on that."""
     deepest = max((any_metric(name).k or 0 for name in asked.guessed), default=0)
     lists = {name: depth for name in source.models if (depth := source.coverage(name).depth) is not None}
@@ -302,33 +304,11 @@ def _served(source: Source, asked: Question, notes: list[str]) -> Question:
     return within_lists(asked, lists[name])
 
 
-def _refitting(source: Source, propensities: Any, asked: Question) -> Refitting | None:
+def _refitting(source: BlockSource, propensities: Any, asked: Question) -> Refitting | None:
     if not asked.refit:
         if asked.refit_on is not None:
             raise InputError("evaluate: refit_on= is the log that refit=True fits again on; pass that, too.")
         return None
-    from openloop.sources.arrays.refitting import Refitting
+    from openloop.moments.refitting import Refitting
 
     return Refitting.of(source, propensities, asked)
-
-
-def _source(models: Mapping[str, Any], log: Any, propensities: Any, asked: Question) -> tuple[Source, list[str]]:
-    if isinstance(log, Feedback):
-        from openloop.sources.arrays.preparing import from_feedback
-
-        known = ("rating", "population", "share", "excluded_share")
-        _refuse(
-            asked, known, "the log is a Feedback, which knows its ratings, its population and the shares of a split"
-        )
-        return from_feedback(models, log, propensities, asked)
-    from openloop.sources.frames.preparing import from_frame
-
-    _refuse(asked, ("imputation", "groups", "device"), "the log is a frame; read it with ol.read")
-    return from_frame(models, log, propensities, asked)
-
-
-def _refuse(asked: Question, names: Sequence[str], why: str) -> None:
-    for name in names:
-        value = getattr(asked, name)
-        if value is not None and not (isinstance(value, Mapping) and not value):
-            raise InputError(f"evaluate: {name}= does not apply: {why}.")

@@ -12,7 +12,7 @@ from openloop.audits.basis import Basis, granted
 from openloop.audits.checks import benchmarks_of, check_of
 from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
-from openloop.audits.curves import curves, not_computed, with_gamma
+from openloop.audits.curves import curves, with_gamma
 from openloop.audits.evidence import Evidence, stem
 from openloop.audits.gathering import (
     all_rows,
@@ -267,7 +267,6 @@ def _conducted(
         setting=setting_of(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
         notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
-        not_computed=not_computed(ready.source, result, evidence.contrasts, evidence.family),
         cold=cold, settling=settling_of(result, evidence, ready.source.about(), cold.rows if cold else 0),
     )  # fmt: skip
 

@@ -17,19 +17,17 @@ from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.estimators.sensitivity import Bounds, critical_gamma_users, ips_bounds, ratio_bounds, user_ratio_bounds
 from openloop.estimators.weighted import why_undefined
-from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
-from openloop.sources.arrays.source import FeedbackSource
-from openloop.sources.plan import Source
+from openloop.blocks.block import Outcome
+from openloop.moments.rows import ArrayColumns, Rows
+from openloop.moments.source import BlockSource
 
 GAMMAS = 25
 WIDEST = (2.0, 10.0)  # how far a curve of bounds reaches at least, and at most
 OF_USERS = ("snips", "snips_user")  # estimators that are means over users of their own ratios, of some metrics
-SORTED = "it sorts the rows, which stay where they are; read the log into memory (ol.read, --no-stream)"
-LISTED = "it takes all scores of a user at once; read the log into memory (ol.read, --no-stream)"
 TILTED = ("snips", "ips", "snips_user")  # estimators whose bounds against Γ are known
 
 
-def with_gamma(source: Source, metric: Metric, found: tuple[Contrast, ...]) -> tuple[Contrast, ...]:
+def with_gamma(source: BlockSource, metric: Metric, found: tuple[Contrast, ...]) -> tuple[Contrast, ...]:
     """Contrasts of means of users' ratios with their Γ*, which no sums tell; not where the interval covers 0."""
     if metric.kind != "user" or found[0].estimator not in OF_USERS:
         return found
@@ -40,20 +38,7 @@ def _lacks_gamma(c: Contrast) -> bool:
     return c.gamma is None and not c.low <= 0 <= c.high and math.isfinite(c.low)
 
 
-def not_computed(
-    source: Source, result: Comparison, found: Mapping[Family, Sequence[Contrast]], family: Family
-) -> dict[str, str]:
-    """What takes the rows themselves and is left out where they stay in their engine, with the reason."""
-    if isinstance(source, FeedbackSource):
-        return {}
-    parts = [f"bounds of {family[0]} by {family[1]} against gamma"] if family[1] in TILTED else []
-    parts += [
-        f"gamma of {m} by {e}" for (m, e), own in found.items() if e in OF_USERS and any(_lacks_gamma(c) for c in own)
-    ]
-    return dict.fromkeys(parts, SORTED) | ({"how many lists end among tied items": LISTED} if result.lists else {})
-
-
-def curves(source: Source, metric: Metric, own_contrasts: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:
+def curves(source: BlockSource, metric: Metric, own_contrasts: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:
     """Bounds against Γ of each model, and of the leader's differences from the others."""
     estimator = own_contrasts[0].estimator
     if estimator not in TILTED:
@@ -78,16 +63,15 @@ def curves(source: Source, metric: Metric, own_contrasts: Sequence[Contrast], le
     return tuple(found)
 
 
-def _critical(source: Source, metric: Metric, c: Contrast) -> float | None:
-    scored = source.scored(metric, (c.a, c.b))
-    return None if scored is None else critical(metric, c.estimator, scored[0], *scored[1])
+def _critical(source: BlockSource, metric: Metric, c: Contrast) -> float | None:
+    rows, outcomes = source.scored(metric, (c.a, c.b))
+    return critical(metric, c.estimator, rows, *outcomes)
 
 
-def _bounds(source: Source, metric: Metric, estimator: str, models: tuple[str, ...], gammas: Floats) -> Bounds | None:
-    scored = source.scored(metric, models)
-    if scored is None:
-        return None
-    rows, (a, *b) = scored
+def _bounds(
+    source: BlockSource, metric: Metric, estimator: str, models: tuple[str, ...], gammas: Floats
+) -> Bounds | None:
+    rows, (a, *b) = source.scored(metric, models)
     return tilted(metric, estimator, rows, a, b[0] if b else None, gammas)
 
 

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from openloop.audits.completing import Completed
 from openloop.core.feedback import Floats, distinct
 from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric, reaches
 from openloop.core.moments import Moments
-from openloop.sources.arrays import rows as rows_of
-from openloop.sources.arrays.completing import Completed
-from openloop.sources.arrays.rows import Rows
-from openloop.sources.arrays.source import Scored
-from openloop.sources.arrays.tilting import Tilter
+from openloop.core.tilts import CLUSTERS, Tilts
+from openloop.core.vocabulary import Ints
+from openloop.moments import rows as rows_of
+from openloop.moments.rows import Rows
+from openloop.moments.source import BlockSource
+from openloop.moments.tilting import Tilter
 from openloop.sources.terms import Common, Needed, assemble
 
 MANY_LEVELS = 20  # ratings with more values are not levels
@@ -24,11 +26,11 @@ MANY_LEVELS = 20  # ratings with more values are not levels
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawnLog:
-    """A drawn log: the rows that count, their cells, and which of all rows they are (`keep`, None: all)."""
+    """A drawn log: the rows that count, their cells and items."""
 
     rows: Rows
     cells: npt.NDArray[np.int64]
-    keep: npt.NDArray[np.bool_] | None
+    item: Ints
     common: Common
     tilter: Tilter | None
 
@@ -36,6 +38,12 @@ class DrawnLog:
     def mass(self) -> float:
         """Σw of all rows over the population."""
         return float(self.common.base["mass"].sum() / self.rows.cells.sum())
+
+    def tilts(self, gains: Mapping[str, Floats], models: tuple[str, str]) -> Tilts:
+        """The sums of both models under tilted weights."""
+        assert self.tilter is not None  # noqa: S101, asked only where weights are tilted
+        clusters = np.arange(len(self.rows.cells)) % CLUSTERS, min(CLUSTERS, len(self.rows.cells))
+        return self.tilter.tilts(self.tilter.sums(self.rows, self.item, clusters, gains, (models,)), models, (models,))
 
     def moments(self, metric: Metric, gain: Floats, wanted: Needed) -> Moments:
         """The moments of a model with these gains."""
@@ -54,14 +62,14 @@ class Levels:
     share: float  # of the rows that p was fitted on, which are drawn
 
     @classmethod
-    def of(cls, subject: Scored, whole: Completed) -> Levels | None:
+    def of(cls, source: BlockSource, on: str, whole: Completed) -> Levels | None:
         """Those of what is scored; None without a sample. Balanced weights of a part are balanced once more."""
-        sample = subject.sample
+        sample = source.sample(on)
         if sample is None:
             return None
         drawn = np.where(whole.probability > 0, whole.factor[:, None], 0.0).ravel()
         cells = np.bincount(sample.codes(whole.rating.ravel()), drawn, minlength=len(sample)).astype(np.float64)
-        share = 1.0 if subject.balanced else min(1.0, len(subject.log) / sample.rows)
+        share = 1.0 if source.setting.balanced else min(1.0, source.subject.n_rows / sample.rows)
         return cls(sample=sample, cells=cells, share=share)
 
     def refitted(self, rows: Rows) -> Rows:
@@ -69,8 +77,7 @@ class Levels:
         level, p = self.sample.codes(rows.rating), np.asarray(rows.probability)
         mass = np.bincount(level, 1.0 / p, minlength=len(self.sample))
         off = self.share * mass / np.maximum(self.cells, 1.0) + (1 - self.share)  # (L,)
-        edges = tuple(np.arange(len(self.sample) - 1) + 0.5)
-        return replace(rows, probability=p * off[level], stratum=level, edges=edges)
+        return replace(rows, probability=p * off[level], stratum=level, n_strata=len(self.sample))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

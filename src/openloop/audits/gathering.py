@@ -16,12 +16,11 @@ from openloop.core.metric import Metric
 from openloop.errors import NameFormatError
 from openloop.evaluation import Prepared
 from openloop.metrics.naming import metric as metric_named
-from openloop.sources.arrays.source import FeedbackSource
-from openloop.sources.plan import Source
+from openloop.moments.source import BlockSource
 from openloop.support.wording import percent
 
 
-def listed_scores(source: Source, metric: Metric, basis: Basis) -> dict[str, float]:
+def listed_scores(source: BlockSource, metric: Metric, basis: Basis) -> dict[str, float]:
     """What each model would score if everything were liked, where weights fitted on this log can be tested so.
 
     Weights that are blind to the rating and were fitted to users and items do not show what is liked less: what is
@@ -29,7 +28,7 @@ def listed_scores(source: Source, metric: Metric, basis: Basis) -> dict[str, flo
     """
     made = (basis.balanced or basis.by_cells) and not basis.positives
     tried = metric.on == "rank" and not metric.groups
-    return source.listed(metric) if made and tried and isinstance(source, FeedbackSource) else {}
+    return source.listed(metric) if made and tried else {}
 
 
 def gains_of_ends(metric: Metric, items: int) -> tuple[float, float] | None:
@@ -58,7 +57,7 @@ def trained_on(log: Any, models: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(name for name, cells in seen.items() if isinstance(cells, str) and cells in known)
 
 
-def rare_share(source: Source) -> float:
+def rare_share(source: BlockSource) -> float:
     """The share of Σw on items with few rows; 0 where it is unknown, or too few rows would be left."""
     found = source.weight_on_rare(RARE_ROWS)
     return found[0] if found is not None and found[1] >= EFFECTIVE_ROWS else 0.0
@@ -80,15 +79,14 @@ def doubts_about(ready: Prepared, checked: Any) -> Iterator[str | Reason]:
     about = ready.source.about()
     yield from dropped(about.dropped / (about.rows + about.dropped))
     yield from _unlisted(ready.source)
-    if isinstance(ready.source, FeedbackSource):
-        for model, cells in ready.source.masked().items():
-            yield (
-                f"model {model!r} has the score -inf for {cells:,} candidates, so it never lists them although they "
-                "may be liked; pass exclude= with what was masked, or scores without a mask"
-            )
+    for model, cells in ready.source.masked().items():
+        yield (
+            f"model {model!r} has the score -inf for {cells:,} candidates, so it never lists them although they "
+            "may be liked; pass exclude= with what was masked, or scores without a mask"
+        )
 
 
-def _unlisted(source: Source) -> Iterator[str]:
+def _unlisted(source: BlockSource) -> Iterator[str]:
     """Models without lists for users who have scored rows."""
     for name in source.models:
         without = source.unlisted(name)
@@ -99,7 +97,7 @@ def _unlisted(source: Source) -> Iterator[str]:
             )
 
 
-def setting_of(source: Source, propensities: Any, log: Any, began: float) -> Setting:
+def setting_of(source: BlockSource, propensities: Any, log: Any, began: float) -> Setting:
     """What was audited: the log, where it lives, and where the propensities come from."""
     about = source.about()
     if propensities is None:

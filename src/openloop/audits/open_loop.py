@@ -20,12 +20,13 @@ from openloop.errors import PredictionError, UndefinedError
 from openloop.estimators.sensitivity import least_gamma
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric as metric_named
-from openloop.sources.plan import LogFacts, Source
+from openloop.moments.requests import LogFacts
+from openloop.moments.source import BlockSource
 from openloop.sources.question import Question
 
 
 def open_loop_of(
-    models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, source: Source
+    models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, source: BlockSource
 ) -> OpenLoop:
     """What a uniform sample says of the models by the plain average, which is unbiased there, and of the log's weights.
 
@@ -52,7 +53,7 @@ def open_loop_of(
     return replace(against_open_loop(result, found, size), gamma_min=gamma_min(source, facts[0], asked.level))
 
 
-def gamma_min(source: Source, sample: LogFacts, level: float) -> float | None:
+def gamma_min(source: BlockSource, sample: LogFacts, level: float) -> float | None:
     """By what factor the log's weights must at least be off; None without weights, or where ratings are not levels."""
     about, summary = source.about(), source.summary(metric_named("mae"))  # for which every scored row counts
     if summary is None or not about.masses or not sample.ratings:

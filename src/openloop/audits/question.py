@@ -13,7 +13,7 @@ from openloop.errors import InputError, NameFormatError, did_you_mean
 from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
-from openloop.sources.plan import Strata
+from openloop.moments.setting import Strata
 from openloop.sources.question import Question, listed, strata_of
 
 if TYPE_CHECKING:
@@ -65,6 +65,11 @@ class AuditQuestion(Question):
         if self.min_item_rows < 0:
             raise InputError(f"audit: min_item_rows= must be 0 or more rows, got {self.min_item_rows}; 30 is usual.")
         Question.__post_init__(self)
+
+    @property
+    def keeps_tables(self) -> bool:
+        """Whether models' tables are looked at beyond the scored rows."""
+        return self.rehearse > 0 or Question.keeps_tables.fget(self)  # type: ignore[attr-defined]
 
     def _complete_metrics(self) -> None:
         """The default metrics, and the default measures of lists beside them."""

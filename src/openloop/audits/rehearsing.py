@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.audits import rules
+from openloop.audits.completing import Completed, completed
 from openloop.audits.contrasts import Contrast, by_rank, contrasts
 from openloop.audits.drawing import DrawnLog, LevelLead, Levels, exchanged
 from openloop.audits.evidence import Evidence
@@ -34,12 +35,12 @@ from openloop.estimators.estimands import SEEN, estimand
 from openloop.estimators.naming import Method, method
 from openloop.evaluation import Prepared
 from openloop.kernels.drawing import drawn_cells
+from openloop.moments import rows as rows_of
+from openloop.moments.reduction import summary_of
+from openloop.moments.source import BlockSource
+from openloop.moments.tilting import tilter_of_rows
+from openloop.moments.whole import whole_block
 from openloop.propensity.known import Known
-from openloop.sources.arrays import rows as rows_of
-from openloop.sources.arrays.completing import Completed, completed
-from openloop.sources.arrays.source import FeedbackSource
-from openloop.sources.arrays.tilting import Tilter
-from openloop.sources.predictions import Predictions
 from openloop.sources.terms import Common, Needed
 from openloop.sources.tilts import TiltPlan
 from openloop.support.arguments import generator, is_whole
@@ -62,16 +63,16 @@ def rehearse(ready: Prepared, found: Evidence, propensities: Any, asked: AuditQu
     lead = _leading(found)
     seed = int(generator("rehearse", asked.rng).integers(2**62))
     _check_models(source, metric, (lead.a, lead.b))
-    weights = source.view("prediction").rows.weight()
-    imputed = impute(source.subject.log, np.ones(len(source.subject.log)) if weights is None else weights, seed)
+    subject, log = source.subject, source.scored_log()
+    weights = source.setting.rows(whole_block(subject), "prediction").weight()
+    imputed = impute(log, np.ones(len(log)) if weights is None else weights, seed)
     whole = completed(source, metric, (lead.a, lead.b), imputed.ratings, propensities)
-    subject = source.subject
-    weighed = replace(subject, sample=subject.sample_for(metric.on, source.view(metric.on)))
     tilted = found.basis.blind or found.basis.balanced or methods[0].clips or subject.kept_weight is not None
     stage = Stage(
         whole=whole, metric=metric, methods=methods, models=(lead.a, lead.b), found=found, seed=seed,
-        tilting=source.tilter(metric.on).plan if tilted else None, kept_weight=subject.kept_weight,
-        rows_of_items=subject.log.rows_of_items, levels=Levels.of(weighed, whole),
+        tilting=source.tilting(metric.on) if tilted else None, kept_weight=subject.kept_weight,
+        rows_of_items=subject.rows_of_items, levels=Levels.of(source, metric.on, whole),
+        unbalanced=source.setting.unbalanced.get(metric.on),
     )  # fmt: skip
     return stage.play(asked.rehearse, lead.value, step)
 
@@ -100,6 +101,7 @@ class Stage:
     kept_weight: float | None  # what a floor leaves of Σ1/p in the log; in draws, too
     rows_of_items: npt.NDArray[np.int64]
     seed: int
+    unbalanced: float | None = None  # Σw/|C| before weights were balanced
     levels: Levels | None = None  # of the sample that propensities were fitted with
 
     def play(self, draws: int, difference: float, step: Step) -> Rehearsal:
@@ -133,12 +135,12 @@ class Stage:
         keep = every.relevant > 0 if self.metric.kind == "user" else None
         rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
         common = Common(
-            cells=rows.cells, base=rows_of.base_sums(every), weights=rows_of.weight_summary(rows), scaled=rows.scaled,
-            unbalanced=rows.unbalanced, edges=rows.edges, kept_weight=self.kept_weight,
+            cells=rows.cells, base=rows_of.base_sums(every), weights=summary_of(rows), scaled=rows.scaled,
+            unbalanced=self.unbalanced, edges=() if rows.stratum is None else tuple(np.arange(rows.n_strata - 1) + 0.5), kept_weight=self.kept_weight,
             sample=None if self.levels is None else self.levels.sample,
         )  # fmt: skip
-        tilter = None if self.tilting is None else Tilter.over(self.tilting, every, item, self.rows_of_items)
-        return DrawnLog(rows=rows, cells=cells, keep=keep, common=common, tilter=tilter)
+        tilter = None if self.tilting is None else tilter_of_rows(self.tilting, every, item, self.rows_of_items)
+        return DrawnLog(rows=rows, cells=cells, item=item if keep is None else item[keep], common=common, tilter=tilter)
 
     def _gains(self, cells: npt.NDArray[np.int64]) -> Iterator[Floats]:
         return (self.whole.gains[m].ravel()[cells].astype(np.float64) for m in self.models)
@@ -153,7 +155,7 @@ class Stage:
         result = Comparison(
             estimates={(m, metric, e.name): self._estimate(e, x) for m, x in moments.items() for e in self.methods},
             better=found.result.better, level=found.result.level,
-            tilts={} if log.tilter is None else {metric: log.tilter.sums(log.rows, named, (self.models,), log.keep)},
+            tilts={} if log.tilter is None else {metric: log.tilts(named, self.models)},
         )  # fmt: skip
         drawn = {(metric, way.name): contrasts(result, metric, way.name) for way in self.methods[1:]}
         drawn[found.family] = with_limits(result, contrasts(result, *found.family, beside=self._beside()))
@@ -181,20 +183,18 @@ class Stage:
 # -- refusals ------------------------------------------------------------------------------------------------
 
 
-def rehearsable(ready: Prepared, propensities: Any, draws: int) -> FeedbackSource:
+def rehearsable(ready: Prepared, propensities: Any, draws: int) -> BlockSource:
     """The source, if a log like it can be drawn; else an error that says what is missing."""
     if not (is_whole(draws) and draws >= 1):
         raise InputError(f"rehearse: must be a whole number of logs to draw, got {draws!r}; 200 is usual, 0 is none.")
     source = ready.source
-    if not isinstance(source, FeedbackSource):
-        raise InputError("rehearse: the log is a frame whose rows stay in their engine; read it with ol.read.")
     for reason in _reasons(source, propensities):
         raise UndefinedError(f"rehearse: {reason}")
     return source
 
 
-def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
-    log, subject = source.subject.log, source.subject
+def _reasons(source: BlockSource, propensities: Any) -> Iterator[str]:
+    subject, log = source.subject, source.scored_log()
     if log.positives:
         yield "the log has positives only: what was shown and not liked is unknown, so no log can be drawn like it."
     if log.n_users * log.n_items > MAX_CELLS:
@@ -204,7 +204,7 @@ def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
         )
     if len(log) < rules.EFFECTIVE_ROWS:
         yield f"the log has {len(log):,} rows, and no verdict rests on fewer than {rules.EFFECTIVE_ROWS}; collect more."
-    if subject.propensity is None:
+    if not source.setting.weighted:
         yield "there are no propensities to draw from; pass a fitted model."
     if subject.grid is None and (isinstance(propensities, Known) or not hasattr(propensities, "predict")):
         yield (
@@ -213,15 +213,13 @@ def _reasons(source: FeedbackSource, propensities: Any) -> Iterator[str]:
         )
 
 
-def _check_models(source: FeedbackSource, metric: Metric, models: tuple[str, str]) -> None:
+def _check_models(source: BlockSource, metric: Metric, models: tuple[str, str]) -> None:
     for name in models:
-        model = source.subject.models[name]
-        if isinstance(model, Predictions) and not (
-            model.full or (metric.on == "rank" and model.ranking.rank is not None)
-        ):
+        coverage = source.coverage(name)
+        if not (coverage.cells or (metric.on == "rank" and coverage.ranks and not coverage.rows_alone)):
             raise UndefinedError(
-                f"rehearse: model {name!r} is a table that covers {len(model.user):,} of the population's cells, and "
-                "losses are needed on all of them; give a recommender, an array, or the scores of all cells."
+                f"rehearse: model {name!r} is a table of some of the population's cells, and losses are needed on all "
+                "of them; give a recommender, an array, or the scores of all cells."
             )
 
 

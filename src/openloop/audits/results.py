@@ -26,7 +26,7 @@ from openloop.core.showing import html_list
 from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
-from openloop.sources.plan import LogFacts
+from openloop.moments.requests import LogFacts
 from openloop.support.atomic import FilePath, Recorded
 from openloop.support.clock import seconds_since, today
 from openloop.support.escaping import visible

@@ -19,7 +19,7 @@ from openloop.audits.planning import ALPHA
 from openloop.audits.sensitivity import TILTED
 from openloop.core.comparison import Comparison
 from openloop.estimators.tilting import differences
-from openloop.sources.plan import LogFacts
+from openloop.moments.requests import LogFacts
 from openloop.support.wording import percent
 
 POWER = 0.8

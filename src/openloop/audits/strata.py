@@ -15,28 +15,27 @@ from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.errors import UndefinedError
 from openloop.estimators.stratified import population_shares, stratified, weighs, within_strata
-from openloop.sources.plan import Request, Source, Strata, StrataFacts
+from openloop.moments.requests import Request, StrataFacts
+from openloop.moments.setting import Strata
+from openloop.moments.source import BlockSource
 
 
 def strata_tables(
-    source: Source, result: Comparison, metrics: Sequence[Metric], groupings: Mapping[str, Strata]
+    source: BlockSource, result: Comparison, metrics: Sequence[Metric], groupings: Mapping[str, Strata]
 ) -> tuple[StrataTable, ...]:
     """A table like the paper's Tables 2 to 5 for each metric and grouping; `groupings` maps words to strata."""
-    batches = [list(metrics)] if source.in_one_pass else [[metric] for metric in metrics]
     facts = {by: source.facts(strata) for by, strata in groupings.items()}
     lines: dict[tuple[str, str], Sequence[StrataLine]] = {}
-    for batch in batches:
-        methods = {m.name: [judged(x, result, m.name) for x in _methods(result, m.name, facts)] for m in batch}
-        moments = _moments(source, batch, groupings)  # of all groupings, while a metric's gains are at hand
-        for (by, metric), found in moments.items():
-            own = [*_marginals(groupings[by], sum(facts[by].rows), found), *_strata(facts[by], found)]
-            lines[by, metric] = [*methods[metric], *(judged(line, result, metric) for line in own)]
+    methods = {m.name: [judged(x, result, m.name) for x in _methods(result, m.name, facts)] for m in metrics}
+    for (by, metric), found in _moments(source, metrics, groupings).items():
+        own = [*_marginals(groupings[by], sum(facts[by].rows), found), *_strata(facts[by], found)]
+        lines[by, metric] = [*methods[metric], *(judged(line, result, metric) for line in own)]
     tables = ((by, metric.name) for by in groupings for metric in metrics)
     return tuple(StrataTable(metric=metric, by=by, lines=tuple(lines[by, metric])) for by, metric in tables)
 
 
 def _moments(
-    source: Source, metrics: Sequence[Metric], groupings: Mapping[str, Strata]
+    source: BlockSource, metrics: Sequence[Metric], groupings: Mapping[str, Strata]
 ) -> dict[tuple[str, str], dict[str, Moments]]:
     """The moments of each model, by grouping and metric."""
     asked = {

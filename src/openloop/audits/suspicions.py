@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from openloop.sources.plan import Answers, LogFacts, Source
+from openloop.moments.requests import Answers, LogFacts
+from openloop.moments.source import BlockSource
 
 COPIED = 0.99  # from this share of rows on, predictions that are the ratings are a leak
 
 
-def copies(source: Source, model: str) -> bool:
+def copies(source: BlockSource, model: str) -> bool:
     """Whether a model's predictions are the log's own ratings."""
     given = source.answers(model)
     return given is not None and given.copied >= COPIED and len(source.about().ratings) != 1
@@ -22,7 +23,7 @@ def off_scale(given: Answers, about: LogFacts) -> bool:
     return given.low < low - reach or given.high > high + reach
 
 
-def suspicions(source: Source, kinds: Collection[str], *, chosen: bool) -> Iterator[str]:
+def suspicions(source: BlockSource, kinds: Collection[str], *, chosen: bool) -> Iterator[str]:
     """What looks wrong, for the kinds of metrics that look at it; `chosen`: the metrics were named by the caller."""
     about = source.about()
     for model in source.models:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -26,6 +26,12 @@ class Outcome:
         columns = {name: getattr(self, name) for name in ("prediction", "above", "tied")}
         return Outcome(**{name: None if values is None else values[rows] for name, values in columns.items()})
 
+    @classmethod
+    def joined(cls, parts: Sequence[Outcome]) -> Outcome:
+        """Those of several blocks."""
+        names = [name for name in ("prediction", "above", "tied") if getattr(parts[0], name) is not None]
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in names})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Pairs:
@@ -48,9 +54,7 @@ class Pairs:
 
     def take(self, rows: Array) -> Pairs:
         """The pairs that a mask keeps."""
-        return Pairs(
-            user=self.user[rows], item=self.item[rows], numbers={k: v[rows] for k, v in self.numbers.items()}
-        )
+        return Pairs(user=self.user[rows], item=self.item[rows], numbers={k: v[rows] for k, v in self.numbers.items()})
 
     @property
     def frame(self) -> pl.DataFrame:

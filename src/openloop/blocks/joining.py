@@ -147,6 +147,12 @@ class Join:
     kinds: frozenset[str] = frozenset({"prediction", "rank"})
     keep: bool = False
 
+    @property
+    def dealt(self) -> list[Dealt]:
+        """All tables, each once."""
+        of_models = (d for tables in self.models.values() for d in (tables.scores, tables.ranking))
+        return [d for d in dict.fromkeys((self.log, self.exclude, *of_models)) if d is not None]
+
     def __call__(self, first: int, last: int) -> tuple[Block, JoinFacts]:
         """The block of the buckets first … last - 1, and what it tells."""
         return _BlockJoin(self, first, last).joined()
@@ -300,7 +306,9 @@ class _Answer:
         )  # fmt: skip
 
         def beside(name: str) -> Array:
-            return np.where(place >= 0, pairs.numbers[name][place], np.nan) if len(pairs) else np.full(len(place), np.nan)
+            return (
+                np.where(place >= 0, pairs.numbers[name][place], np.nan) if len(pairs) else np.full(len(place), np.nan)
+            )
 
         if serves_ratings and "score" in pairs.numbers and "prediction" in self._kinds:
             self._predict(beside("score"))

@@ -68,7 +68,14 @@ class IdIndex:
     def find(self, column: pl.Series) -> Ints:
         """The place of each id, -1 where it is not known; text that writes an integer is that integer."""
         if self._ids.dtype.kind != "i":
-            return column.cast(pl.String).cast(self._known, strict=False).to_physical().cast(pl.Int32).fill_null(-1).to_numpy()
+            return (
+                column.cast(pl.String)
+                .cast(self._known, strict=False)
+                .to_physical()
+                .cast(pl.Int32)
+                .fill_null(-1)
+                .to_numpy()
+            )
         if column.dtype == pl.String:
             written = column.cast(pl.Int64, strict=False)
             column = pl.select(pl.when(written.cast(pl.String) == column).then(written)).to_series()

@@ -201,9 +201,9 @@ class Store:
         self._places: list[list[Place]] = [[] for _ in range(BUCKETS)]
         self._empty = pl.DataFrame()
 
-    def add(self, batch: pl.DataFrame) -> None:
-        """Deal rows by their column "user", Int64 or String."""
-        order, starts = sort_by_bucket(bucket_of(batch["user"]), BUCKETS)
+    def add(self, batch: pl.DataFrame, buckets: npt.NDArray[np.uint8] | None = None) -> None:
+        """Deal rows by their column "user", Int64 or String, or to the `buckets` that are given."""
+        order, starts = sort_by_bucket(bucket_of(batch["user"]) if buckets is None else buckets, BUCKETS)
         sizes = np.zeros(BUCKETS, np.int64)
         for group in range(0, BUCKETS, GROUP):
             first = starts[group]

@@ -18,19 +18,30 @@ from openloop.moments.setting import Setting
 
 CELLS = 2**21  # at a time
 
+Imputed = tuple[Floats, Floats]  # δ̂ of each row, and Σ_{C_u} δ̂ of each user
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Imputation:
-    """Imputed ratings of all items for some users, (B,) → (B, I); and the models that are no tables."""
+    """Imputed ratings of all items for some users, (B,) → (B, I); and the models that are no tables.
+
+    `made` is what was imputed before, by metric and model.
+    """
 
     ratings: Callable[[Int64s], Array]
     models: Mapping[str, Asked] = field(default_factory=dict[str, Any])
+    made: Mapping[tuple[str, str], Imputed] = field(default_factory=dict[tuple[str, str], Imputed])
+
+    def of_draw(self, users: Int64s, rows: Int64s) -> Imputation:
+        """What was made for some users and their rows, as if these were all."""
+        made = {key: (hat[rows], total[users]) for key, (hat, total) in self.made.items()}
+        return replace(self, made=made)
 
 
-def imputed(
-    block: Block, setting: Setting, rows: Rows, metric: Metric, model: str, how: Imputation
-) -> tuple[Floats, Floats]:
+def imputed(block: Block, setting: Setting, rows: Rows, metric: Metric, model: str, how: Imputation) -> Imputed:
     """δ̂ of each row, and Σ_{C_u} δ̂ of each user, a slice of users at a time."""
+    if (metric.name, model) in how.made:
+        return how.made[metric.name, model]
     n_items = setting.n_items
     hat, total = np.zeros(len(rows)), np.zeros(block.n_users)
     step = max(1, CELLS // n_items)

@@ -182,9 +182,7 @@ class Asked:
         """
         if not isinstance(self.model, np.ndarray) and not hasattr(self.model, "scores"):
             kind = type(self.model).__name__
-            raise PredictionError(
-                f"model {self.name!r}: {kind} has predict but no scores, which rankings and dr need."
-            )
+            raise PredictionError(f"model {self.name!r}: {kind} has predict but no scores, which rankings and dr need.")
         ask = {"prediction": partial(predicted_block, self.model), "rank": self._scores, "tensor": self._tensor}[on]
 
         def scores(users: Int64s) -> Array:
@@ -267,8 +265,9 @@ def dense_outcome(
 ) -> tuple[Outcome, Int64s]:
     """The outcome of every candidate of consecutive users of a block, and its flat place in their slice."""
     candidate = np.ones((len(users), n_items), bool)
-    ptr = block.excluded_ptr[users[0] : users[-1] + 2]
-    candidate[np.repeat(np.arange(len(users)), np.diff(ptr)), block.excluded.item[ptr[0] : ptr[-1]]] = False
+    if on == "rank":
+        ptr = block.excluded_ptr[users[0] : users[-1] + 2]
+        candidate[np.repeat(np.arange(len(users)), np.diff(ptr)), block.excluded.item[ptr[0] : ptr[-1]]] = False
     flat = np.flatnonzero(candidate.ravel())
     table = block.tables.get(name)
     if on == "rank" and table is not None and "rank" in table.numbers:

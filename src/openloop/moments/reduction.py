@@ -6,7 +6,7 @@ same bits however buckets make blocks.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -17,13 +17,14 @@ from openloop.blocks.block import Block
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import SUMS
+from openloop.core.vocabulary import Int64s
 from openloop.core.weights import N_BINS, WeightSummary, weight_bin
 from openloop.moments.imputation import Imputation, imputed
 from openloop.moments.requests import Request
 from openloop.moments.rows import Rows, base_sums, gains, sums
 from openloop.moments.setting import Setting, Strata
-from openloop.moments.tilting import Tilter
-from openloop.sources.terms import shared_key
+from openloop.moments.tilting import Tilter, clusters_of, dealt_to_clusters
+from openloop.sources.terms import POWERS, shared_key
 
 Key = tuple[Any, ...]  # what a sum is a sum of
 
@@ -46,9 +47,18 @@ class Reduction:
     imputation: Imputation | None = None
     tilts: Mapping[str, Tilter] = field(default_factory=dict[str, Tilter])  # by metric
     pairs: Sequence[tuple[str, str]] = ()
+    units: int | None = None  # clusters of a bucket, which take the place of users
 
     def __call__(self, block: Block) -> Sums:
         """The sums of a block."""
+        sums = self._by_user(block)
+        if self.units is None:
+            return sums
+        unit, n_units = dealt_to_clusters(block, self.units)
+        of_units = {key: _clustered(values, unit, n_units) for key, values in sums.of_users.items()}
+        return Sums(of_users=of_units, of_buckets=sums.of_buckets, of_clusters=sums.of_clusters)
+
+    def _by_user(self, block: Block) -> Sums:
         found, views = Sums(), _Views(block, self.setting)
         for metric, requests in _by_metric(self.requests).items():
             gain = _Gains(views, metric, self.imputation)
@@ -60,15 +70,24 @@ class Reduction:
                     found.of_users[key_of("imputed", request)] = gain.imputed_total(request.models[0])
             if metric.name in self.tilts:
                 made = {m: gain.of(m, None) for m in dict.fromkeys(m for r in requests for m in r.models)}
-                rows, every = (views.rows(kind, metric.on, None) for kind in (metric.kind, "cell"))
-                places = None if metric.kind == "cell" else views.relevant(metric.on)
-                found.of_clusters.update(
-                    self.tilts[metric.name].sums(block, rows, places, made, self.pairs, metric.name)
-                )
+                rows = views.rows(metric.kind, metric.on, None)
+                item = block.item if metric.kind == "cell" else block.item[views.relevant(metric.on)]
+                clusters = clusters_of(block, self.setting.n_users)
+                tilted = self.tilts[metric.name].sums(rows, item, clusters, made, self.pairs)
+                into = found.of_users if clusters[1] == block.n_users else found.of_clusters
+                into.update({("tilted", metric.name, what): values for what, values in tilted.items()})
         for on, strata in dict.fromkeys((r.metric.on, r.strata) for r in self.requests):
             base = base_sums(views.rows("cell", on, strata))
             found.of_users.update({("base", on, strata, name): values for name, values in base.items()})
+            found.of_users["cells", on] = views.rows("cell", on, None).cells
         return found
+
+
+def _clustered(values: Floats, unit: Int64s, n_units: int) -> Floats:
+    """Σ of users' values by cluster."""
+    total = np.zeros((n_units, *values.shape[1:]))
+    np.add.at(total, unit, values)
+    return total
 
 
 def key_of(name: str, request: Request) -> Key:
@@ -78,6 +97,15 @@ def key_of(name: str, request: Request) -> Key:
     if shared is not None:
         return (metric.kind, metric.on, request.strata, *shared)
     return (metric.name, request.models, request.strata, request.imputed, request.needed.cap, name)
+
+
+def names_of(request: Request, is_weighted: bool) -> Iterator[str]:
+    """The names of the sums that a request may have."""
+    yield from SUMS
+    if is_weighted:
+        yield from (f"{kind}{a}{b}" for kind in ("power", "cutpower") for a, b in POWERS)
+        yield from ("clipped", "wsquare", "fixed", "positive", "negative")
+        yield from (f"cap{j}_{i}" for j in range(len(request.needed.caps)) for i in range(5))
 
 
 def _by_metric(requests: Sequence[Request]) -> dict[Metric, list[Request]]:
@@ -155,3 +183,8 @@ def weight_summary(parts: Mapping[str, Any]) -> WeightSummary:
         n=int(parts["n"].sum()), total=float(parts["total"].sum()), squares=float(parts["squares"].sum()),
         largest=largest, smallest_propensity=1.0 / max(largest, 1.0), histogram=parts["histogram"].sum(axis=0),
     )  # fmt: skip
+
+
+def summary_of(rows: Rows) -> WeightSummary | None:
+    """The summary of the weights of rows that are all at hand."""
+    return None if rows.probability is None else weight_summary(weight_parts(rows))

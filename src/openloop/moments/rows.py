@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -73,6 +73,18 @@ class Rows:
         names = ("user", "rating", "relevant", "probability", "certain", "stratum")
         columns = {name: getattr(self, name) for name in names}
         return replace(self, **{name: None if v is None else v[keep] for name, v in columns.items()})
+
+    @classmethod
+    def joined(cls, parts: Sequence[Rows]) -> Rows:
+        """The rows of several blocks."""
+        first = np.cumsum([0, *(len(part.cells) for part in parts)])
+        columns: dict[str, Any] = {
+            name: None if getattr(parts[0], name) is None else np.concatenate([getattr(p, name) for p in parts])
+            for name in ("rating", "relevant", "probability", "certain", "cells")
+        }
+        user = np.concatenate([part.user + start for part, start in zip(parts, first[:-1], strict=True)])
+        starts = [part.user_start[:-1] + start for part, start in zip(parts, first[:-1], strict=True)]
+        return replace(parts[0], user=user, user_start=np.concatenate([*starts, first[-1:]]), **columns)
 
     def once(self, key: Any, compute: Callable[[], Any]) -> Any:
         """What `compute` gives, computed for these rows the first time only."""

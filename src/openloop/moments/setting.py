@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from openloop.blocks.block import Block
-from openloop.core.feedback import Array, Floats
+from openloop.core.feedback import Floats
 from openloop.core.levels import LevelSample
 from openloop.core.metric import reaches
 from openloop.core.propensities import part_probability
@@ -48,7 +48,9 @@ class Setting:
     unbalanced: Mapping[str, float] = field(default_factory=dict[str, float])  # Σw/|C| before balancing, by kind
     sample: LevelSample | None = None
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    edges: Mapping[tuple[int, Bins], tuple[float, ...]] = field(default_factory=dict[tuple[int, Bins], tuple[float, ...]])
+    edges: Mapping[tuple[int, Bins], tuple[float, ...]] = field(
+        default_factory=dict[tuple[int, Bins], tuple[float, ...]]
+    )
 
     @property
     def balanced(self) -> bool:
@@ -118,10 +120,7 @@ class Setting:
         s, t = self.shares(block, on)
         return np.broadcast_to((1.0 - t) / s, len(block))
 
-    def cell_probability(self, p: Floats, s: Floats | float, t: Floats | float) -> Floats:
-        """π of cells with these p."""
-        return part_probability(p, s, t)
 
-    def relevant(self, block: Block) -> Array:
-        """The places of the rows that metrics of users count."""
-        return np.flatnonzero(reaches(block.rating.astype(np.float64), self.threshold))
+def relevant_places(block: Block, threshold: float) -> Int64s:
+    """The places of the rows that metrics of users count."""
+    return np.flatnonzero(reaches(block.rating.astype(np.float64), threshold))

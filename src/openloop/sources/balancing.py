@@ -6,16 +6,18 @@ balanced to. What balancing did to the items is kept: a part has too few rows of
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from openloop.core.cell_means import CellMeans
-from openloop.core.feedback import Feedback, Floats
+from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample, spread
+from openloop.core.propensities import Propensities, part_probability
+from openloop.core.vocabulary import Int64s
+from openloop.moments.parts import excluded_share
 from openloop.propensity.targets import Target, level_shares, moved, refuse_unreached
-from openloop.sources.outcomes import Exclusion
 
 
 def balanced_probability(w: Floats, cells: float, log: Feedback, targets: Sequence[Target]) -> Floats:
@@ -45,16 +47,14 @@ def part_targets(sample: LevelSample | None, levels: Floats | None, means: CellM
         yield means
 
 
-def candidate_levels(sample: LevelSample, log: Feedback, exclude: Feedback | None, exclusion: Exclusion) -> Floats:
+def candidate_levels(sample: LevelSample, log: Feedback, excluded: Array) -> Floats:
     """U·I·π̂_r − excluded_r: the candidates of each level, of which each scored row is one.
 
-    A level of which the part has no row leaves its cells to its neighbours.
+    `excluded` are the ratings of the cells that are no candidates. A level of which the part has no row leaves its cells
+    to its neighbours.
     """
     scored = np.bincount(sample.codes(log.rating), minlength=len(sample))
-    cells = log.n_users * log.n_items * sample.shares
-    if exclude is not None:
-        rating = exclude.rating[np.searchsorted(exclude.cell, exclusion.cells)]
-        cells -= np.bincount(sample.codes(rating), minlength=len(sample))
+    cells = log.n_users * log.n_items * sample.shares - np.bincount(sample.codes(excluded), minlength=len(sample))
     return spread(np.maximum(cells, scored), scored > 0)
 
 
@@ -66,3 +66,49 @@ def with_leverage(sample: LevelSample, whole: Floats, left: Floats) -> LevelSamp
     """
     known = left > 0
     return replace(sample, leverage=np.where(known, np.maximum(1.0, whole / np.where(known, left, 1.0)), 1.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BalancedParts:
+    """π of each scored row as weights balanced once more have it, by kind of metric, and Σw/|C| before that."""
+
+    probability: Mapping[str, Floats]
+    unbalanced: Mapping[str, float]
+    rank_sample: LevelSample | None  # the sample, as rankings depend on it
+
+
+def balanced_parts(
+    log: Feedback, exclude: Feedback | None, p: Propensities, sample: LevelSample | None
+) -> BalancedParts:
+    """The weights of a scored part, balanced to its candidates; only rankings lose what is excluded."""
+    tilt = np.asarray(p.base) / p.used  # w′/w of the whole log
+    none = np.zeros(0, np.int64)
+    left = none if exclude is None else np.flatnonzero(~np.isin(exclude.cell, log.cell, assume_unique=True))
+    rated = log.rating[:0] if exclude is None else exclude.rating[left]
+    means = _part_means(p.means, exclude, left)
+    s = 1.0 if log.share is None else log.share
+    probability: dict[str, Floats] = {}
+    unbalanced: dict[str, float] = {}
+    t_of_users = excluded_share(log, exclude, len(left))
+    for on, t, gone in (("prediction", 0.0, log.rating[:0]), ("rank", t_of_users, rated)):
+        pi = part_probability(np.asarray(p.base), s, t[log.user] if isinstance(t, np.ndarray) else t)
+        cells = float(log.n_users * log.n_items - len(gone))
+        levels = None if sample is None else candidate_levels(sample, log, gone)
+        targets = tuple(part_targets(sample, levels, means))
+        probability[on] = balanced_probability(tilt / pi, cells, log, targets)
+        unbalanced[on] = float((1.0 / pi).sum()) / cells
+    rank_sample = sample
+    if sample is not None and exclude is not None:
+        before = log.n_users * log.n_items * sample.shares
+        rank_sample = with_leverage(sample, before, candidate_levels(sample, log, rated))
+    return BalancedParts(probability=probability, unbalanced=unbalanced, rank_sample=rank_sample)
+
+
+def _part_means(means: CellMeans | None, exclude: Feedback | None, left: Int64s) -> CellMeans | None:
+    """The means of functions of predictions, for metrics of both kinds over what is not excluded.
+
+    A model predicts the cells that it was trained on unlike all others, and no scored row is like them.
+    """
+    if means is None or exclude is None:
+        return means
+    return means.without(exclude.user[left], exclude.item[left])

@@ -102,6 +102,11 @@ class Question:
         return strata_of(self.methods)
 
     @property
+    def keeps_tables(self) -> bool:
+        """Whether models' tables are looked at beyond the scored rows."""
+        return bool(self.list_measures) or any(m.imputes for m in self.methods)
+
+    @property
     def kinds(self) -> set[str]:
         """Whether metrics on predictions are asked for, on ranks, or both; lists are of ranks."""
         return {m.on for m in self.measures} | ({"rank"} if self.list_measures else set())

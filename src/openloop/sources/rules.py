@@ -10,6 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import polars as pl
+
+from openloop.core.feedback import Floats
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.data.columns import Column, Header, alike, choose, named, shared
@@ -140,12 +143,26 @@ def not_numbers(what: str, column: str) -> PredictionError:
     return PredictionError(f"{what}: column {quoted(column)} must hold numbers, and its type is another; cast it.")
 
 
-def not_finite(what: str, column: str, number: int, rows: int, pair: Sequence[Any]) -> PredictionError:
-    """The error of scores or ranks that are missing, NaN or infinite; `pair` is the first of them by user and item."""
+def not_finite(what: str, column: str, number: int, rows: int, first: int) -> PredictionError:
+    """The error of scores or ranks that are missing, NaN or infinite; `first` is the row of the first of them."""
     return PredictionError(
-        f"{what}: {number:,} of {rows:,} values in column {quoted(column)} are missing or not finite, first that of "
-        f"user {quoted(pair[0])} and item {quoted(pair[1])}; repair them."
+        f"{what}: {number:,} of {rows:,} values in column {quoted(column)} are missing or not finite, first in row "
+        f"{first + 1:,}; repair them."
     )
+
+
+def written_numbers(what: str, column: pl.Series) -> Floats:
+    """Scores or ranks, NaN where they are missing; text may write them."""
+    if isinstance(column.dtype, pl.String | pl.Categorical | pl.Enum):
+        fields = column.cast(pl.String).str.strip_chars()
+        numbers = fields.cast(pl.Float64, strict=False)
+        words = fields.filter(numbers.is_null() & (fields != ""))
+        if len(words):
+            raise holds_text(what, column.name, words.unique().to_list(), len(words), len(column))
+        return numbers.to_numpy()
+    if not (column.dtype.is_numeric() or isinstance(column.dtype, pl.Boolean | pl.Null)):
+        raise not_numbers(what, column.name)
+    return column.cast(pl.Float64).to_numpy()
 
 
 def pairs_twice(what: str, number: int, pairs: Sequence[Any]) -> str:
@@ -232,6 +249,7 @@ class Coverage:
     cells: bool = True  # scores of every cell of the population
     ranks: bool = True  # a rank column, or scores that can be ranked
     depth: int | None = None  # the deepest rank of lists that do not hold all candidates
+    rows_alone: bool = False  # ranks of the log's rows, and no lists
 
     def refusal(self, metric: Metric, *, everywhere: bool = False) -> str | None:
         """Why such a model cannot serve a metric; `everywhere`: on every cell, as imputation needs."""
@@ -249,7 +267,7 @@ class Coverage:
         if not self.ranks:
             return (
                 "has neither ranks nor the scores of all cells, which rankings need; give a rank column or "
-                "name it with rank=, or give all scores, declared by complete=True where the log is a frame."
+                "name it with rank=, or give all scores."
             )
         if self.depth is None or (k is not None and k <= self.depth):
             return None

@@ -1,0 +1,84 @@
+"""Tables read once, checked batch by batch, and dealt to buckets of users."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from openloop.blocks.joining import Dealt
+from openloop.blocks.population import IdSet, Population
+from openloop.blocks.readers import batches
+from openloop.blocks.store import Budget, Store
+from openloop.core.feedback import Feedback
+from openloop.core.vocabulary import Array
+from openloop.data import values
+from openloop.data.columns import InputTable
+from openloop.errors import InputError, quoted
+
+SIDES = ("user", "item")
+
+Check = Callable[[pl.Series, str], Any]  # a column's values, checked; text is what errors call it
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class ReadIds:
+    """The ids of a table that is being read: the kind of each side, and all ids, if they are wanted."""
+
+    kinds: dict[str, str] = field(default_factory=dict[str, str])  # "integers" or "text" by side
+    sets: dict[str, IdSet] = field(default_factory=dict[str, IdSet])
+    floats: set[str] = field(default_factory=set[str])  # sides whose integers are written as 7.0 somewhere
+
+    def add(self, side: str, column: pl.Series, what: str, *, text: bool) -> pl.Series:
+        """The checked ids of a batch."""
+        ids = values.ids(column, what, text=text)
+        is_text = ids.dtype == pl.String
+        if text and not is_text and len(column) and str(column[0]).strip().endswith(".0"):
+            self.floats.add(side)
+        if is_text or side not in self.kinds:
+            self.kinds[side] = "text" if is_text else "integers"
+        if self.kinds[side] == "text" and side in self.floats:
+            raise InputError(f"{what}: some ids are written as 7.0 and others are text; write all ids alike.")
+        if side in self.sets:
+            self.sets[side].add(ids)
+        return ids
+
+
+def deal_table(
+    table: InputTable,
+    columns: Mapping[str, str],
+    checks: Mapping[str, Check],
+    budget: Budget,
+    ids: ReadIds,
+    *,
+    numbered: bool = False,
+) -> Dealt:
+    """The rows of a table by bucket, with a column for each role; `numbered`: with the number of each row, too."""
+    store, offset = Store(budget), 0
+    for batch in batches(table, list(dict.fromkeys(columns.values()))):
+        name = table.name if offset == 0 else f"{table.name}, after {offset:,} rows"
+        made: dict[str, Any] = {}
+        for role, column in columns.items():
+            what = f"{name}: {role} column {quoted(column)}"
+            is_id = role in SIDES
+            made[role] = (
+                ids.add(role, batch[column], what, text=table.text) if is_id else checks[role](batch[column], what)
+            )
+        if numbered:
+            made["row"] = np.arange(offset, offset + batch.height)
+        store.add(pl.DataFrame(made))
+        offset += batch.height
+    store.finish()
+    return Dealt(store=store)
+
+
+def deal_feedback(log: Feedback, columns: Mapping[str, Array], population: Population, budget: Budget) -> Dealt:
+    """The rows of a Feedback by bucket, in its codes, beside columns in its order."""
+    store = Store(budget)
+    frame = pl.DataFrame({"user": log.user, "item": log.item, "rating": log.rating, **columns})
+    store.add(frame, population.bucket_of_code[log.user])
+    store.finish()
+    return Dealt(store=store, coded=True)

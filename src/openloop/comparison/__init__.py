@@ -1,0 +1,1 @@
+"""Moments to estimates of every model, and to a Comparison."""

@@ -1,0 +1,1 @@
+"""Blocks of rows to moments: the sums that estimators see."""

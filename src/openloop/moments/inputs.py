@@ -1,0 +1,226 @@
+"""Models as they come: what is asked by code, what is a table of rows, what is a column of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import polars as pl
+
+from openloop.blocks.dealing import Check, ReadIds, deal_table
+from openloop.blocks.joining import Dealt, ModelTables
+from openloop.blocks.population import Population
+from openloop.blocks.store import Budget
+from openloop.core.feedback import Floats
+from openloop.core.protocols import on_host
+from openloop.data.columns import Column, InputTable, choose
+from openloop.data.frames import open_frame
+from openloop.errors import PredictionError, quoted
+from openloop.sources import rules
+from openloop.sources.functions import OfIds
+from openloop.sources.recoding import by_id
+from openloop.support.frames import is_frame
+
+NUMBERS = ("score", "rank", "above", "tied")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Answerer:
+    """A model that is asked: `of` makes it answer in the codes of a population."""
+
+    of: Callable[[Population], Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class LogColumns:
+    """A model that is columns of the log, by role."""
+
+    columns: Mapping[str, str]
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """Which numbers it has."""
+        return frozenset(self.columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Table:
+    """A table of a model, and the column of each role."""
+
+    table: InputTable
+    columns: Mapping[str, str]
+
+    @property
+    def numbers(self) -> frozenset[str]:
+        """Which numbers it has."""
+        return frozenset(self.columns) & frozenset(NUMBERS)
+
+    @property
+    def ranks(self) -> bool:
+        """Whether it was made for rankings."""
+        return "rank" in self.columns or "above" in self.columns
+
+    def dealt(self, budget: Budget, ids: ReadIds) -> Dealt:
+        """The rows by bucket, whose numbers are checked."""
+        gaps = {role: Gaps() for role in self.numbers}
+        checks: dict[str, Check] = {
+            role: partial(gap.counted, self.table.name, self.columns[role]) for role, gap in gaps.items()
+        }
+        dealt = deal_table(self.table, self.columns, checks, budget, ids)
+        if not dealt.n_rows:
+            raise rules.no_rows(self.table.name)
+        for role, gap in gaps.items():
+            gap.refuse(self.table.name, self.columns[role], role)
+        return dealt
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Gaps:
+    """Numbers of a column that are missing or not finite, over its batches."""
+
+    rows: int = 0
+    number: int = 0
+    first: int = -1
+
+    def counted(self, what: str, name: str, column: pl.Series, _where: str) -> Floats:
+        """A batch of the column as numbers; -inf ranks below all others."""
+        numbers = rules.written_numbers(what, column.alias(name))
+        bad = np.flatnonzero(~(np.isfinite(numbers) | np.isneginf(numbers)))
+        if len(bad) and self.first < 0:
+            self.first = self.rows + int(bad[0])
+        self.rows, self.number = self.rows + len(numbers), self.number + len(bad)
+        return numbers
+
+    def refuse(self, what: str, column: str, role: str) -> None:
+        """Refuse what is not finite."""
+        if self.number and role not in ("above", "tied"):  # which only scored rows need
+            raise rules.not_finite(what, column, self.number, self.rows, self.first)
+
+
+Model = Answerer | LogColumns | tuple[Table, ...]
+
+
+def opened(name: str, model: Any, columns: Mapping[str, Column], log: InputTable | None) -> Model:
+    """A model as it will be asked; `columns` are the names of its tables' columns, `log` a log that stays elsewhere."""
+    what = f"model {name!r}"
+    if isinstance(model, str | Mapping):
+        return _of_log(what, model, log)  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(model, type):
+        raise PredictionError(
+            f"{what}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
+        )
+    if isinstance(model, np.ndarray):
+        return Answerer(of=partial(_array, what, model))
+    if _is_table(model):
+        given: Any = model if isinstance(model, list | tuple) and model else [model]
+        return tuple(table_of(what, frame, columns) for frame in given)
+    if hasattr(model, "predict") or hasattr(model, "scores"):
+        refuse_unwrapped(what, model)
+        return Answerer(of=lambda population: by_id(what, model, population.users, population.items))
+    if hasattr(model, "__array__") or hasattr(model, "detach"):
+        return Answerer(of=partial(_array, what, on_host(model)))
+    refuse_unwrapped(what, model)
+    if callable(model):
+        return Answerer(of=lambda p: OfIds(what=what, function=model, users=p.users, items=p.items))
+    return (table_of(what, model, columns),)
+
+
+def _is_table(model: Any) -> bool:
+    return isinstance(model, list | tuple | InputTable | Table) or is_frame(model)
+
+
+def _array(what: str, scores: Any, population: Population) -> Any:
+    expected = len(population.users), len(population.items)
+    if scores.shape != expected:
+        raise PredictionError(
+            f"{what}: its shape is {scores.shape}, and the population has {expected[0]:,} users × {expected[1]:,} "
+            "items; give a score for each."
+        )
+    return scores
+
+
+def _of_log(what: str, model: str | Mapping[str, str], log: InputTable | None) -> LogColumns:
+    """Columns of the log: a score, or by role."""
+    if log is None:
+        raise PredictionError(
+            f"{what}: {quoted(str(model))} names a column of the log, and a Feedback has none; scan the log with ol.scan, or give "
+            "a table."
+        )
+    columns = {"score": model} if isinstance(model, str) else model
+    chosen = choose(log, {role: columns.get(role) for role in NUMBERS}, required=())
+    return LogColumns(columns={role: column for role, column in chosen.items() if role in NUMBERS})
+
+
+def table_of(what: str, given: Any, columns: Mapping[str, Column]) -> Table:
+    """A model's table and its columns; ids may be called as the log's are."""
+    if isinstance(given, Table):
+        return given
+    table = given if isinstance(given, InputTable) else _opened(what, given)
+    counts = rules.count_columns(table, columns)
+    numbers = rules.number_columns(table, columns) if not counts or rules.has_numbers(table, columns) else {}
+    return Table(table=table, columns=rules.id_columns(table, columns) | counts | numbers)
+
+
+def _opened(what: str, frame: Any) -> InputTable:
+    try:
+        nw.from_native(frame)
+    except TypeError as error:
+        raise PredictionError(
+            f"{what}: {type(frame).__name__} is neither a recommender (predict, scores), a users × items array, a "
+            "dataframe, nor a function of ids; models of other libraries, and pairs of vectors, go through ol.wrap."
+        ) from error
+    return replace(open_frame(frame), name=what)
+
+
+def refuse_unwrapped(what: str, model: Any) -> None:
+    """Refuse a model of a library that numbers users and items in its own way: its positions are not a log's codes."""
+    from openloop.learners.adapters.wrapping import family_of
+
+    family = None if hasattr(model, "scores") else family_of(model)
+    if family is not None:
+        raise PredictionError(
+            f"{what}: {type(model).__name__} is a model of {family.name}, which has users and items in an order of its "
+            "own; pass ol.wrap(model, users=, items=), with the ids of its rows."
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Dealing:
+    """The tables of models, dealt; and the kinds of ids of each, by name of the model."""
+
+    models: Mapping[str, ModelTables] = field(default_factory=dict[str, ModelTables])
+    ids: Mapping[str, ReadIds] = field(default_factory=dict[str, ReadIds])
+
+
+def deal_models(models: Mapping[str, Model], budget: Budget, ids_of: Callable[[], ReadIds]) -> Dealing:
+    """Read the tables of all models; `ids_of` makes what notes their ids."""
+    dealt: dict[str, ModelTables] = {}
+    ids: dict[str, ReadIds] = {}
+    for name, model in models.items():
+        if isinstance(model, LogColumns):
+            dealt[name] = ModelTables(columns={role: f"model {name} {role}" for role in model.columns})
+        elif isinstance(model, tuple):
+            scores, ranking = rules.scores_and_ranks(f"model {name!r}", model)
+            ids[name] = ids_of()
+            first = scores.dealt(budget, ids[name])
+            dealt[name] = ModelTables(
+                scores=first, ranking=first if ranking is scores else ranking.dealt(budget, ids[name])
+            )
+    return Dealing(models=dealt, ids=ids)
+
+
+def numbers_of(model: Any, columns: Mapping[str, Column]) -> set[str]:
+    """Which of score and rank a model's tables have, without a look at their rows; what is no table has scores."""
+    if isinstance(model, Mapping):
+        return {"score", "rank"} & {*model}  # pyright: ignore[reportUnknownArgumentType]
+    if isinstance(model, Table):
+        return {"score", "rank"} & model.numbers
+    if isinstance(model, list | tuple):
+        return set[str]().union(*(numbers_of(table, columns) for table in model))  # pyright: ignore[reportUnknownVariableType]
+    if isinstance(model, InputTable):
+        return rules.numbers_in(model.columns, columns)
+    return rules.numbers_in(nw.from_native(model).collect_schema().names(), columns) if is_frame(model) else {"score"}

@@ -1,0 +1,126 @@
+"""The lists of models for the users of all blocks, and their sums by user and by item."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from openloop.blocks.block import Block
+from openloop.blocks.tables import table_lists
+from openloop.core.feedback import Floats
+from openloop.core.lists import ListMetric, ListSums
+from openloop.core.metric import Column
+from openloop.core.vocabulary import Int64s, Ints
+from openloop.metrics.lists import mean_cosines
+from openloop.sources.lists import list_notes
+from openloop.sources.rules import unlisted
+
+
+class Entries:
+    """`ListColumns` of the entries of all lists; `shared` is None where it is not asked for."""
+
+    def __init__(self, users: int, rows: Floats, shared: Floats | None) -> None:
+        self.users, self.rows, self.shared = float(users), rows, shared
+
+    def log2(self, x: Column) -> Column:
+        """The logarithm to base 2."""
+        return np.log2(x)
+
+    def where(self, condition: Column, yes: Column, no: Column) -> Column:
+        """`yes` where the condition holds, else `no`."""
+        return np.where(condition, yes, no)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ListPass:
+    """The sums of the lists of each model, of the users of a block; all metrics have one k."""
+
+    subject: Any
+    metrics: Sequence[ListMetric]
+    running: str | None
+    covariates: Floats | None
+
+    def __call__(self, block: Block) -> dict[str, tuple[ListSums, int, int]]:
+        """By model its sums, the users without a list, and those whose list ends among tied items."""
+        compared = any(m.needs == "running" for m in self.metrics)
+        running = self._lists(block, str(self.running))[0] if compared else None
+        found: dict[str, tuple[ListSums, int, int]] = {}
+        for model in self.subject.models:
+            lists, tied = self._lists(block, model)
+            without = int(np.count_nonzero((lists < 0).all(axis=1)))
+            found[model] = self._sums(block, lists, running), without, tied
+        return found
+
+    def _lists(self, block: Block, model: str) -> tuple[Ints, int]:
+        """The k best, by item: in which order a list has them does not matter."""
+        k, n_items = self.metrics[0].k, len(self.subject.population.items)
+        if model in block.tables:
+            lists, tied = table_lists(model, block, block.tables[model], n_items, k)
+        else:
+            lists, tied = self.subject.asked[model].lists(block, k)
+        return np.sort(lists, axis=1), tied
+
+    def _sums(self, block: Block, lists: Ints, running: Ints | None) -> ListSums:
+        n_users, n_items = block.n_users, len(self.subject.population.items)
+        cells = _cells(lists, n_items)
+        user, item = np.divmod(cells, n_items)
+        length = np.bincount(user, minlength=n_users).astype(np.float64)
+        shared = None if running is None else np.isin(cells, _cells(running, n_items)) * 1.0
+        x = Entries(self.subject.setting.n_users, self.subject.trained_rows[item].astype(np.float64), shared)
+        values: dict[str, Floats] = {}
+        for metric in self.metrics:
+            if metric.gain is not None:
+                total: Any = np.bincount(user, metric.gain(x), minlength=n_users)
+                values[metric.name] = np.divide(total, length, out=np.full(n_users, np.nan), where=length > 0)
+            elif metric.spread is None:
+                covariates = np.zeros((n_items, 1)) if self.covariates is None else self.covariates
+                values[metric.name] = mean_cosines(lists, covariates)
+        exposure: Any = np.bincount(item, minlength=n_items)
+        return ListSums(length=length, exposure=exposure.astype(np.float64), values=values)
+
+
+class BlockLists:
+    """Lists of models that score all items, or of tables with ranks; see `sources.lists.ListSource`."""
+
+    def __init__(self, subject: Any, over: Any, by_code: Any, running: str | None, covariates: Floats | None) -> None:
+        self.models = subject.models
+        self._subject, self._over, self._by_code = subject, over, by_code
+        self._running, self._covariates = running, covariates
+        self._without, self._tied = dict[str, int](), dict[str, int]()
+
+    def refusal(self, metric: ListMetric) -> str | None:
+        """Why these models cannot give that metric."""
+        for name in self.models:
+            if self._subject.coverage[name].rows_alone:
+                return f"model {name!r} tells of the log's rows alone, and has no lists; give ranks, or all scores."
+        return unlisted(self._subject.coverage, metric)
+
+    def notes(self) -> list[str]:
+        """Of whom there is no list, and where ties decided."""
+        return list_notes(self._without, self._tied, self._subject.setting.n_users)
+
+    def sums(self, metrics: Sequence[ListMetric]) -> dict[str, ListSums]:
+        """The sums of each model's lists."""
+        work = ListPass(subject=self._subject, metrics=metrics, running=self._running, covariates=self._covariates)
+        parts: list[Mapping[str, Any]] = list(self._over(work))
+        sums: dict[str, ListSums] = {}
+        for model in self.models:
+            own = [part[model][0] for part in parts]
+            if model not in self._without:  # the longest lists come first
+                self._without[model] = sum(part[model][1] for part in parts)
+                self._tied[model] = sum(part[model][2] for part in parts)
+            sums[model] = ListSums(
+                length=self._by_code([x.length for x in own]),
+                exposure=np.sum([x.exposure for x in own], axis=0),
+                values={name: self._by_code([x.values[name] for x in own]) for name in own[0].values},
+            )
+        return sums
+
+
+def _cells(lists: Ints, n_items: int) -> Int64s:
+    """The entries' flat positions in the grid, ascending."""
+    user, place = np.nonzero(lists >= 0)
+    return user * np.int64(n_items) + lists[user, place]
