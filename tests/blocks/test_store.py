@@ -41,11 +41,11 @@ def bucket(value):
     for byte in str(value).encode():
         word = (word ^ byte) * 0x100000001B3 % 2**64
     try:
-        whole = int(value)
+        number = int(value)
     except ValueError:
-        whole = None
-    is_integer = whole is not None and str(whole) == str(value) and -(2**63) <= whole < 2**63
-    return mixed(whole % 2**64 if is_integer else word) >> 56
+        number = None
+    is_integer = number is not None and str(number) == str(value) and -(2**63) <= number < 2**63
+    return mixed(number % 2**64 if is_integer else word) >> 56
 
 
 @given(st.lists(INT64, min_size=1))
