@@ -200,3 +200,12 @@ def test_formats_are_not_mixed_and_a_folder_needs_files(tmp_path):
     table = open_source([parquet(tmp_path / "log.parquet"), text(tmp_path / "log.csv")], {})
     with pytest.raises(InputError, match=facts(tmp_path / "log.csv", "one format")):
         list(batches(table, COLUMNS))
+
+
+# -- Spark -------------------------------------------------------------------------------------------------------
+
+
+def test_spark_gives_all_rows(spark):
+    pieces = list(batches(open_source(spark.createDataFrame(arrow()), {}), ["user", "other"], 100))
+    assert [piece.height for piece in pieces] == [100, 100, 50]
+    assert pl.concat(pieces).sort("other").equals(LOG.select("user", "other"))
