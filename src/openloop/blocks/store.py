@@ -17,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from openloop.errors import InputError
+from openloop.kernels.compiling import fixed
 from openloop.kernels.hashing import buckets_of_integers, buckets_of_text, sort_by_bucket
 from openloop.support.memory import free_memory, total_memory
 from openloop.support.sizes import written
@@ -30,7 +31,7 @@ UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not say
 def bucket_of(ids: pl.Series) -> npt.NDArray[np.uint8]:
     """The bucket of each id, of Int64 or String: by its value alone, where "7" is 7; null has one, too."""
     if ids.dtype != pl.String:
-        return buckets_of_integers(ids.fill_null(0).to_numpy())
+        return buckets_of_integers(*fixed(ids.fill_null(0).to_numpy()))
     array = ids.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
