@@ -1,1 +1,1 @@
-"""Rows by user: sources read once, dealt to buckets of users, held in memory or on disk, and worked on in parallel."""
+"""Rows by user: sources are read once, dealt to buckets, and worked on in blocks by threads."""

@@ -16,19 +16,18 @@ def batches(table: InputTable, columns: Sequence[str], size: int = 1_000_000) ->
 
 def _resized(pieces: Iterable[pl.DataFrame], size: int) -> Iterator[pl.DataFrame]:
     waiting: list[pl.DataFrame] = []
-    rows = 0
+    rows = n_read = 0
     for piece in pieces:
         waiting.append(piece)
-        rows += piece.height
+        rows, n_read = rows + piece.height, n_read + piece.height
         if rows >= size:
-            frame = _joined(waiting)
-            n_full = rows - rows % size
-            yield from frame[:n_full].iter_slices(size)
-            waiting, rows = [frame[n_full:]], rows - n_full
-    if rows or waiting:
-        yield _joined(waiting)
+            frame, rest = _joined(waiting), rows % size
+            yield from (part.rechunk() for part in frame[: rows - rest].iter_slices(size))
+            waiting, rows = [frame[rows - rest :]], rest
+    if rows or not n_read:
+        yield _joined(waiting).rechunk()
 
 
 def _joined(pieces: Sequence[pl.DataFrame]) -> pl.DataFrame:
     """Pieces of one schema; numbers of several types, as different files may have them, take one that holds all."""
-    return pl.concat(pieces, how="vertical_relaxed", rechunk=True)
+    return pl.concat(pieces, how="vertical_relaxed")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import math
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Hashable
+from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 from threading import Lock
 from typing import IO, Any
@@ -18,6 +17,7 @@ import numpy.typing as npt
 import polars as pl
 
 from openloop.errors import InputError
+from openloop.kernels.compiling import fixed
 from openloop.kernels.hashing import buckets_of_integers, buckets_of_text, sort_by_bucket
 from openloop.support.memory import free_memory, total_memory
 from openloop.support.sizes import written
@@ -31,7 +31,7 @@ UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not say
 def bucket_of(ids: pl.Series) -> npt.NDArray[np.uint8]:
     """The bucket of each id, of Int64 or String: by its value alone, where "7" is 7; null has one, too."""
     if ids.dtype != pl.String:
-        return buckets_of_integers(ids.fill_null(0).to_numpy())
+        return buckets_of_integers(*fixed(ids.fill_null(0).to_numpy()))
     array = ids.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
     _, offsets, data = array.buffers()
     ends = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
@@ -78,59 +78,50 @@ Place = tuple[int, int]  # the first byte of a frame in the file, and how many i
 
 
 class _File:
-    """Frames one after another in a temporary file without a name: it goes with the process, however that ends."""
+    """Frames one after another in a temporary file that has no name: it goes with the process, however that ends."""
 
     def __init__(self) -> None:
-        self._folder = tempfile.gettempdir()
+        self._file: IO[bytes] | None = None  # made when it is needed: there may be no folder for it
         self._lock = Lock()
-        self._end = 0
-        self._file: IO[bytes] | None = None
 
     def write(self, frame: pl.DataFrame) -> Place:
-        """Append a frame: in Arrow's format, not packed, which would cost more than it saves."""
+        """Append a frame: in Arrow's format, and not packed, which costs more than it saves."""
         buffer = io.BytesIO()
-        frame.write_ipc_stream(buffer, compat_level=pl.CompatLevel.oldest())  # whose text is not in shared buffers
-        data = buffer.getbuffer()
-        with self._lock, _naming(self._folder):
-            self._refuse_full_disk(len(data))
-            if self._file is None:
-                self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (it stays open until `close`)
-            start, self._end = self._end, self._end + len(data)
-            self._file.seek(start)
-            _repeat(self._file.write, data)
+        frame.write_ipc_stream(buffer)
+        data, folder = buffer.getbuffer(), tempfile.gettempdir()
+        with self._lock, _naming(folder):
+            _refuse_full_disk(folder, len(data))
+            file = self._file = self._file or tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 (open until `close`)
+            start = file.seek(0, os.SEEK_END)
+            rest = data
+            while rest:  # the system writes 2 GiB at a time
+                rest = rest[file.write(rest) :]
         return start, len(data)
 
     def read(self, place: Place) -> pl.DataFrame:
         """The frame at a place; nothing else is read."""
         start, size = place
-        data = bytearray(size)
         with self._lock:
             file: Any = self._file
             file.seek(start)
-            _repeat(file.readinto, memoryview(data))
-        return pl.read_ipc_stream(bytes(data))
+            parts = [file.read(size)]
+            while (rest := size - sum(map(len, parts))) and parts[-1]:
+                parts.append(file.read(rest))
+        return pl.read_ipc_stream(b"".join(parts))
 
     def close(self) -> None:
         """Remove the file."""
         if self._file is not None:
             self._file.close()
 
-    def _refuse_full_disk(self, size: int) -> None:
-        free = shutil.disk_usage(self._folder).free
-        if size > free:
-            raise InputError(
-                f"temporary folder {self._folder!r}: rows beyond the memory budget need {written(size)} there, and "
-                f"{written(free)} are free; free some space, or set $TMPDIR to a folder on a larger disk."
-            )
 
-
-def _repeat(move: Callable[[memoryview], int], data: memoryview) -> None:
-    """Read or write all of `data`: the system may stop earlier, and does after 2 GiB."""
-    while data:
-        moved = move(data)
-        if moved == 0:
-            raise OSError(errno.EIO, os.strerror(errno.EIO))
-        data = data[moved:]
+def _refuse_full_disk(folder: str, size: int) -> None:
+    free = shutil.disk_usage(folder).free
+    if size > free:
+        raise InputError(
+            f"temporary folder {folder!r}: rows beyond the memory budget need {written(size)} there, and "
+            f"{written(free)} are free; free some space, or set $TMPDIR to a folder on a larger disk."
+        )
 
 
 @contextmanager
@@ -159,7 +150,7 @@ class Shelf:
     def put(self, key: Hashable, frame: pl.DataFrame) -> None:
         """Keep a frame, in the place of an earlier one of this key."""
         self._remove(key)
-        if self._budget.reserve(frame.estimated_size()):
+        if self._budget.reserve(_size(frame)):
             self._frames[key] = frame
         else:
             self._places[key] = self._file.write(frame)
@@ -184,7 +175,7 @@ class Shelf:
     def _remove(self, key: Hashable) -> None:
         self._places.pop(key, None)
         if (frame := self._frames.pop(key, None)) is not None:
-            self._budget.release(frame.estimated_size())
+            self._budget.release(_size(frame))
 
 
 class Store:
@@ -207,12 +198,12 @@ class Store:
         sizes = np.zeros(BUCKETS, np.int64)
         for group in range(0, BUCKETS, GROUP):
             first = starts[group]
-            rows = batch[pl.Series(order[first : starts[group + GROUP]])]
+            rows = _compact(batch[pl.Series(order[first : starts[group + GROUP]])])
             for bucket in range(group, group + GROUP):
                 piece = rows[int(starts[bucket] - first) : int(starts[bucket + 1] - first)]
                 if piece.height:
                     self._pieces[bucket].append(piece)
-                    sizes[bucket] = piece.estimated_size()
+                    sizes[bucket] = _size(piece)
         self.rows += np.diff(starts)
         self._empty = batch.clear()
         if self._budget.reserve(int(sizes.sum())):
@@ -254,3 +245,14 @@ class Store:
         self._pieces[bucket] = []
         self._budget.release(int(self._reserved[bucket]))
         self._reserved[bucket] = 0
+
+
+def _size(frame: pl.DataFrame) -> float:
+    """Bytes of a frame: Polars counts those of text without the views of 16 bytes that lead to it."""
+    return frame.estimated_size() + 16 * frame.select(pl.col(pl.String)).width * frame.height
+
+
+def _compact(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same rows with text of their own: Polars shares it with the frame that they were taken from."""
+    text = frame.select(pl.col(pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
+    return frame.with_columns(pl.DataFrame(text).get_columns())

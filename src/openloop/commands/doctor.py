@@ -13,15 +13,12 @@ from openloop.support.memory import total_memory
 from openloop.support.version import VERSION
 
 CORE = {
-    "numpy": "numpy", "scipy": "scipy", "narwhals": "narwhals", "polars": "polars", "numba": "numba",
-    "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert", "jinja2": "jinja2",
-    "markupsafe": "markupsafe", "typer": "typer", "rich": "rich", "safetensors": "safetensors",
+    "numpy": "numpy", "scipy": "scipy", "narwhals": "narwhals", "polars": "polars", "pyarrow": "pyarrow",
+    "numba": "numba", "scikit-learn": "sklearn", "altair": "altair", "vl-convert-python": "vl_convert",
+    "jinja2": "jinja2", "markupsafe": "markupsafe", "typer": "typer", "rich": "rich", "safetensors": "safetensors",
     "threadpoolctl": "threadpoolctl",
 }  # fmt: skip
-EXTRAS = {
-    "duckdb": "duckdb", "pyarrow": "duckdb", "pandas": "pandas", "pyspark": "spark", "torch": "torch",
-    "cornac": "cornac",
-}  # fmt: skip
+EXTRAS = {"duckdb": "duckdb", "pandas": "pandas", "pyspark": "spark", "torch": "torch", "cornac": "cornac"}
 
 
 def diagnose() -> dict[str, Any]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HEADERLESS", "PAIR", "REQUIRED", "Column", "Header", "InputTable",
-    "alike", "choose", "choose_log", "named", "names_a", "shared", "stream", "surely_ratings",
+    "alike", "choose", "choose_log", "in_one", "named", "names_a", "shared", "stream", "surely_ratings",
 ]  # fmt: skip
 
 HEADERLESS = ("user", "item", "rating", "time")
@@ -56,6 +56,13 @@ def stream(frame: pl.LazyFrame, size: int | None) -> Iterator[pl.DataFrame]:
         yield batch
     if is_empty:
         yield frame.head(0).collect()
+
+
+def in_one(pieces: Iterator[pl.DataFrame], size: int | None) -> Iterator[pl.DataFrame]:
+    """The pieces or, where no size is wanted, one of all their rows; their numeric types may differ."""
+    import polars as pl
+
+    return iter([pl.concat(pieces, how="vertical_relaxed")]) if size is None else pieces
 
 
 def choose_log(table: Header, asked: Mapping[str, Column]) -> dict[str, str]:

@@ -6,17 +6,18 @@ import io
 import os
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from openloop.data.columns import Column, InputTable, stream
+from openloop.data.columns import Column, InputTable, in_one, stream
 from openloop.data.contents import existing, unpacked, unreadable
 from openloop.data.delimited import FOUND, TextForm, open_text
 from openloop.data.frames import open_frame
 from openloop.data.json_files import refuse_mixed, scan_json
-from openloop.errors import FormatError, listing, quoted
+from openloop.errors import FormatError, InputError, listing, quoted
 from openloop.support.forking import forks
 
 TEXT = frozenset({".csv", ".tsv", ".tab", ".psv", ".txt", ".dat", ".data"})
@@ -47,11 +48,61 @@ def open_file(
 
 
 def open_source(source: Any, asked: Mapping[str, Column], form: TextForm = FOUND) -> InputTable:
-    """The table in a file, or in a dataframe of any engine."""
+    """The table in a file, in a folder or list of files, or in a dataframe of any engine."""
     if isinstance(source, str | os.PathLike):
-        return open_file(source, asked, form)
+        path = Path(source).expanduser()
+        return _open_files(str(path), _files(path), asked, form) if path.is_dir() else open_file(path, asked, form)
+    if isinstance(source, list | tuple) and source and all(isinstance(path, str | os.PathLike) for path in source):
+        return _open_files(f"{len(source)} files", [Path(path) for path in source], asked, form)
     form.refuse("a dataframe")
     return open_frame(source)
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of a folder by name, without those that other programs keep there for themselves, as _SUCCESS is."""
+    files = sorted(path for path in folder.iterdir() if not path.name.startswith((".", "_")))
+    if not files:
+        raise InputError(f"{folder}: is a folder without files; name the one that holds the log.")
+    return files
+
+
+def _open_files(name: str, files: Sequence[Path], asked: Mapping[str, Column], form: TextForm) -> InputTable:
+    """The tables of files one after another; each is opened when its turn comes, and must be like the first."""
+    first = open_file(files[0], asked, form)
+
+    def pieces(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
+        schema = None
+        for file in files:
+            table = first if file is files[0] else open_file(file, asked, form)
+            _refuse_unlike(table, first)
+            for piece in table.batches(columns, size):
+                schema = schema or piece.schema
+                _refuse_other_types(table, piece.schema, first, schema)
+                yield piece
+
+    def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
+        return in_one(pieces(columns, size), size)
+
+    return replace(first, name=name, batches=batches, scan=None)
+
+
+def _refuse_unlike(table: InputTable, first: InputTable) -> None:
+    if (set(table.columns), table.text) != (set(first.columns), first.text):
+        raise InputError(
+            f"{table.name}: has columns {listing(table.columns)}, and {first.name} has {listing(first.columns)}; "
+            "files of one log need one format and the same columns."
+        )
+
+
+def _refuse_other_types(table: InputTable, types: pl.Schema, first: InputTable, expected: pl.Schema) -> None:
+    """Numbers of two types are read as numbers; nothing else may differ."""
+    for column, dtype in types.items():
+        pair = (dtype, expected[column])
+        if dtype != expected[column] and pl.Null not in pair and not all(one.is_numeric() for one in pair):
+            raise InputError(
+                f"{table.name}: column {quoted(column)} is {dtype}, and in {first.name} it is {expected[column]}; "
+                "files of one log need the same types."
+            )
 
 
 def is_text(path: str | os.PathLike[str]) -> bool:

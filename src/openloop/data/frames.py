@@ -9,7 +9,7 @@ from uuid import UUID
 import narwhals as nw
 import polars as pl
 
-from openloop.data.columns import InputTable, stream
+from openloop.data.columns import InputTable, in_one, stream
 from openloop.errors import ColumnError, InputError, MissingPackageError, listing, quoted
 from openloop.support.forking import forks
 
@@ -17,11 +17,14 @@ ROWS = 1_000_000  # of a batch, where all are wanted
 
 
 def open_frame(source: Any) -> InputTable:
-    """The table in a Polars, pandas, PyArrow, DuckDB or PySpark frame, or any other that narwhals or Arrow knows."""
+    """The table in a Polars, pandas, PyArrow, DuckDB or PySpark frame, or another that narwhals or Arrow knows."""
     forks.refuse()
-    if not _is_frame(source) and (hasattr(source, "__arrow_c_stream__") or hasattr(source, "scanner")):
+    try:
+        frame = nw.from_native(source)
+    except TypeError:
         return _open_arrow(source)
-    frame = _known(source)
+    except nw.exceptions.DuplicateError as error:
+        raise _repeated(" ".join(str(error).split("\n")[1:])) from error
     names = [str(label) for label in frame.collect_schema().names()]  # pandas may name columns 0, 1, 2
 
     def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
@@ -30,21 +33,8 @@ def open_frame(source: Any) -> InputTable:
     return InputTable("source", names, batches)
 
 
-def _is_frame(source: object) -> bool:
-    return isinstance(nw.from_native(source, pass_through=True), nw.DataFrame | nw.LazyFrame)
-
-
-def _known(source: Any) -> Any:
-    try:
-        return nw.from_native(source)
-    except TypeError as error:
-        raise InputError(
-            f"source: {type(source).__name__} is neither a path nor a dataframe; pass a path, or a Polars, "
-            "pandas, PyArrow, DuckDB or PySpark frame."
-        ) from error
-    except nw.exceptions.DuplicateError as error:
-        twice = " ".join(str(error).split("\n")[1:])
-        raise ColumnError(f"source: column names must be distinct, and these are not: {twice}; rename them.") from error
+def _repeated(names: str) -> ColumnError:
+    return ColumnError(f"source: column names must be distinct, and these are not: {names}; rename them.")
 
 
 def _named(pieces: Iterator[pl.DataFrame], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
@@ -103,15 +93,11 @@ def listed(values: Any) -> pl.Series:
 
 def _open_arrow(source: Any) -> InputTable:
     """The table in a dataset of pyarrow, or in a stream of Arrow batches, which can be read once."""
-    import pyarrow as pa
-
     is_dataset = hasattr(source, "scanner")
-    streams = [] if is_dataset else [pa.RecordBatchReader.from_stream(source)]
+    streams = [] if is_dataset else [_stream(source)]
     names: list[str] = (source if is_dataset else streams[0]).schema.names
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        msg = f"source: column names must be distinct, and {listing(repeated)} is there more than once; rename them."
-        raise ColumnError(msg)
+    if len(set(names)) < len(names):
+        raise _repeated(listing(sorted({name for name in names if names.count(name) > 1})))
 
     def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
         if is_dataset:
@@ -120,10 +106,21 @@ def _open_arrow(source: Any) -> InputTable:
             reader = streams.pop()
         else:
             raise InputError("source: a stream of Arrow batches can be read once, and this one was; pass a table.")
-        pieces = (piece.select(columns) for piece in _from_arrow(reader))
-        return pieces if size is not None else iter([pl.concat(pieces)])
+        return in_one((piece.select(columns) for piece in _from_arrow(reader)), size)
 
     return InputTable("source", names, batches)
+
+
+def _stream(source: Any) -> Any:
+    import pyarrow as pa
+
+    try:
+        return pa.RecordBatchReader.from_stream(source)
+    except (TypeError, pa.ArrowInvalid) as error:  # ArrowInvalid: of an array, not of a table
+        raise InputError(
+            f"source: {type(source).__name__} is neither a path nor a dataframe; pass a path, or a Polars, "
+            "pandas, PyArrow, DuckDB or PySpark frame."
+        ) from error
 
 
 def _from_arrow(reader: Any) -> Iterator[pl.DataFrame]:
