@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from openloop.core.estimate import Estimate
 from openloop.core.lists import LISTS
-from openloop.core.showing import html_of, lines_of, table_of
 from openloop.core.tilts import Tilts
-from openloop.errors import InputError, MissingPackageError, UndefinedError, did_you_mean
+from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
-from openloop.support.escaping import visible
-from openloop.support.tables import latex_table, markdown_table
 
 Key = tuple[str, str, str]  # model, metric, estimator
 COLUMNS = (
@@ -207,28 +203,19 @@ class Comparison(Recorded):
 
     def to_frame(self) -> Any:
         """The estimates as a Polars frame, one row per estimate."""
-        import polars as pl
-
-        numbers: Any = dict.fromkeys(("value", "stderr", "low", "high", "effective_size"), pl.Float64)
-        return pl.DataFrame(list(self.rows()), schema_overrides=numbers)
+        return _reporting().frame_of(self)
 
     def to_pandas(self) -> Any:
         """The estimates as a pandas frame, one row per estimate."""
-        if find_spec("pandas") is None:
-            raise MissingPackageError(
-                "to_pandas: pandas is not installed; pip install 'openloop[pandas]', or use to_frame()."
-            )
-        import pandas as pd
-
-        return pd.DataFrame(self.to_frame().to_dict(as_series=False))
+        return _reporting().pandas_of(self)
 
     def to_markdown(self) -> str:
         """The estimates as a table in Markdown."""
-        return markdown_table(*table_of(self))
+        return _reporting().markdown_of(self)
 
     def to_latex(self) -> str:
         """The estimates as a LaTeX tabular, with the rules of booktabs."""
-        return latex_table(*table_of(self))
+        return _reporting().latex_of(self)
 
     def records(self) -> dict[str, Any]:
         """The estimates, what was skipped and the notes as plain values."""
@@ -249,10 +236,17 @@ class Comparison(Recorded):
         return self._row(model, metric, estimator, e) | more
 
     def __str__(self) -> str:
-        return "\n".join(map(visible, lines_of(self)))
+        return _reporting().text_of(self)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return html_of(self)
+        return _reporting().html_of(self)
+
+
+def _reporting() -> Any:
+    """How a comparison is written and drawn: a layer above this one, loaded where it is asked for."""
+    from openloop.reporting import comparison_text
+
+    return comparison_text

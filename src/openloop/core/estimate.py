@@ -16,11 +16,11 @@ import numpy as np
 
 from openloop.core.feedback import Floats, frozen
 from openloop.core.interval import Interval
-from openloop.core.showing import html_list
 from openloop.core.totals import Combined, Function, Lift, Scaled, Shifted, freedom, leave_one_out, smooth, squared
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
+from openloop.support.tables import html_list
 
 ROUNDING = 1e-12  # of a value: smaller parts are rounding
 TAKEN = ("known", "corrected", "refitted")  # how an interval treats p, the weakest claim first

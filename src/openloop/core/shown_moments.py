@@ -114,7 +114,9 @@ def merged(parts: Sequence[ShownMoments]) -> ShownMoments:
     first, ids = parts[0], None
     places: list[Any] = [slice(None)] * len(parts)
     if first.ids is not None:
-        ids, place = np.unique(np.concatenate([part.ids for part in parts]), return_inverse=True)
+        ids, place = np.unique(
+            np.concatenate([part.ids for part in parts if part.ids is not None]), return_inverse=True
+        )
         places = np.split(place, np.cumsum([part.n_clusters for part in parts])[:-1])
     sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in OVER_ROWS}
     for name in (*BY_POSITION, "requests", "direct"):
