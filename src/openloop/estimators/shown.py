@@ -6,6 +6,7 @@ the row's weight of the estimator's kind, N the requests, N_k those with a posit
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 from openloop.core.shown_moments import ShownMoments
-from openloop.core.totals import Corrected, Function, leave_one_out, smooth
+from openloop.core.totals import Composed, Function, leave_one_out, single, smooth
 from openloop.core.weights import THIN_SAMPLE, Diagnostics, effective_size, few_users
 from openloop.errors import NameFormatError, UndefinedError, did_you_mean
 from openloop.estimators.weighted import quotient, side_by_side
@@ -87,8 +88,9 @@ def _estimate(
     if slopes is not None and examined is not None and examined.fitted:
         slope, taken = np.stack(slopes, axis=1) @ gradient, "corrected"  # (P,)
         if examined.influence is not None:
+            # What a fitted nuisance adds to each cluster's part is one more total, of which the sum is 0.
+            function = Composed(operator.add, ((function, columns.shape[1]), (single, 1)))
             columns = np.column_stack([columns, examined.influence @ slope / m.n_clusters])
-            function = Corrected(function)
             value, _, influence = smooth(function, columns)
         elif examined.effects is not None:
             effects, size = examined.effects @ slope, examined.size

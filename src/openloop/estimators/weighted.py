@@ -15,7 +15,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
-from openloop.core.totals import Function, Root, smooth
+from openloop.core.totals import Composed, Function, smooth
 from openloop.core.weights import MASS_RANGE, Diagnostics, diagnose, effective_size, few_users, mass_flag
 from openloop.errors import UndefinedError
 from openloop.estimators.levels import by_level, drawn_by_user, sample_effects
@@ -207,8 +207,8 @@ def root(e: Estimate) -> Estimate:
     with np.errstate(invalid="ignore"):  # dr without a user may be negative
         deviations = np.sqrt(e.value + e.deviations) - value
     return replace(
-        e, value=value, influence=e.influence * slope, deviations=deviations, root=True, function=Root(e.function),
-        sample_effects=e.sample_effects * slope,
+        e, value=value, influence=e.influence * slope, deviations=deviations, root=True,
+        function=Composed(np.sqrt, ((e.function, e.columns.shape[1]),)), sample_effects=e.sample_effects * slope,
         cell_variance=None if e.cell_variance is None else e.cell_variance * slope**2,
         diagnostics=replace(seen, loss_variance=spread),
     )  # fmt: skip
