@@ -13,7 +13,7 @@ from openloop.errors import AlignmentError, InputError, PropensityError, Undefin
 from openloop.support.arguments import is_number
 
 if TYPE_CHECKING:
-    from openloop.core.cell_means import CellMeans
+    from openloop.propensity.cell_means import CellMeans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

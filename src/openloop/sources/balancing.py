@@ -11,9 +11,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from openloop.core.cell_means import CellMeans
 from openloop.core.feedback import Feedback, Floats
 from openloop.core.levels import LevelSample, spread
+from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.targets import Target, level_shares, moved, refuse_unreached
 from openloop.sources.outcomes import Exclusion
 
