@@ -16,19 +16,19 @@ from openloop.metrics import lists, ranking, rating
 from openloop.metrics.custom import Better, On, Per, decorated
 from openloop.support.arguments import is_count
 
-PLAIN: dict[str, Callable[[], Metric]] = {
-    "mae": lambda: rating.mae,
-    "mse": lambda: rating.mse,
-    "rmse": lambda: rating.rmse,
-    "accuracy": lambda: rating.accuracy,
-    "dcg": ranking.discounted_gain,
-    "rbp": ranking.rank_biased_precision,
-    "adg": ranking.average_discounted_gain,
-    "atop": ranking.area_under_top,
-    "ndcg": ranking.normalised_gain,
-    "map": ranking.average_precision,
-    "mrr": ranking.reciprocal_rank,
-    "auc": ranking.area_under_curve,
+PLAIN: dict[str, Metric] = {
+    "mae": rating.mae,
+    "mse": rating.mse,
+    "rmse": rating.rmse,
+    "accuracy": rating.accuracy,
+    "dcg": ranking.discounted_gain(),
+    "rbp": ranking.rank_biased_precision(),
+    "adg": ranking.average_discounted_gain(),
+    "atop": ranking.area_under_top(),
+    "ndcg": ranking.normalised_gain(),
+    "map": ranking.average_precision(),
+    "mrr": ranking.reciprocal_rank(),
+    "auc": ranking.area_under_curve(),
 }
 AT_K: dict[str, Callable[[int], Metric]] = {
     "dcg": ranking.discounted_gain,
@@ -39,15 +39,10 @@ AT_K: dict[str, Callable[[int], Metric]] = {
     "ndcg": ranking.normalised_gain,
     "hit": ranking.hit,
 }
-OF_LISTS: dict[str, Callable[[int], ListMetric]] = {
-    "coverage": lists.coverage,
-    "gini": lists.gini,
-    "popularity": lists.popularity,
-    "novelty": lists.novelty,
-    "new": lists.new,
-    "similarity": lists.similarity,
-    "overlap": lists.overlap,
-}
+LIST_METRICS = (
+    lists.coverage, lists.gini, lists.popularity, lists.novelty, lists.new, lists.similarity, lists.overlap
+)  # fmt: skip
+OF_LISTS: dict[str, Callable[[int], ListMetric]] = {maker.__name__: maker for maker in LIST_METRICS}
 NAMES = (*PLAIN, "rbp:p", *(f"{name}@k" for name in (*AT_K, *OF_LISTS)))
 
 
@@ -113,7 +108,7 @@ def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
     if at and (found := (AT_K | OF_LISTS).get(stem)) is not None:
         return found(_cut(name, cut))
     if not at and stem in PLAIN:
-        return PLAIN[stem]()
+        return PLAIN[stem]
     if stem.startswith("rbp:"):
         return ranking.rank_biased_precision(_persistence(name))
     raise NameFormatError(f"metric {quoted(name)} is not known.{did_you_mean(name, NAMES)}")
