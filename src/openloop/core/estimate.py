@@ -341,8 +341,10 @@ class Estimate:
         low, high = self.limits()
         if math.isnan(low):
             return head
-        taken = f", propensities {_TAKEN_AS[self.p_taken]}" if self.p_taken else ""
-        return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g}{taken})"
+        propensities = f", propensities {_TAKEN_AS[self.p_taken]}" if self.p_taken else ""
+        return (
+            f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g}{propensities})"
+        )
 
     def __repr__(self) -> str:
         return str(self)

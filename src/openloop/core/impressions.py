@@ -233,12 +233,12 @@ class Impressions:
         if order is not None:
             fields = {"row": order, **{name: values[order] for name, values in fields.items()}}
         fields |= by_request(fields)
-        others: dict[str, Any] = {"input_rows": n, **columns, "items": vocabulary_of(items, fields["item"])}
+        rest: dict[str, Any] = {"input_rows": n, **columns, "items": vocabulary_of(items, fields["item"])}
         if "user" in fields:
-            others["users"] = vocabulary_of(columns.get("users"), fields["user"])
+            rest["users"] = vocabulary_of(columns.get("users"), fields["user"])
         if request is not None:
-            others["requests"] = vocabulary_of(columns.get("requests"), fields["request"])
-        return cls(**(others | fields))
+            rest["requests"] = vocabulary_of(columns.get("requests"), fields["request"])
+        return cls(**(rest | fields))
 
     def __len__(self) -> int:
         return len(self.request)

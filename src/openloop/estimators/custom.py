@@ -81,7 +81,7 @@ def _named(module: str, name: str) -> OfTotals:
         raise InputError(
             f"estimator: {module} has no estimator {name!r} any more, which a pickled estimate is made by."
         )
-    return method.estimate.of
+    return method.estimate.formula
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +89,7 @@ class OwnEstimator:
     """From Moments to an Estimate by a function of the totals."""
 
     name: str
-    of: OfTotals
+    formula: OfTotals
     scaled: bool  # whether it changes with the scale of the weights
 
     def __call__(self, m: Moments) -> Estimate:
@@ -100,16 +100,16 @@ class OwnEstimator:
         if reason is not None:
             raise undefined(m, self.name, reason)
         m = m.collapse()
-        parts = {name: m.cells if name == "cells" else m.stack(name)[:, 0, 0] for name in self.of.names}
+        parts = {name: m.cells if name == "cells" else m.stack(name)[:, 0, 0] for name in self.formula.names}
         # Each user's part in what the estimate is divided by: of the sizes it reads, that which fewest users carry.
         sizes = [parts[name] for name in SIZES if name in parts] or [np.abs(part) for part in parts.values()]
         is_weighted = not WEIGHTED.isdisjoint(parts)
         result = estimate(
-            m, self.name, np.vstack(list(parts.values())).T, self.of, m.powers,
+            m, self.name, np.vstack(list(parts.values())).T, self.formula, m.powers,
             [(BASIS[name], 0) for name in parts if name != "cells"],
             diagnostics=None if is_weighted else plain_diagnostics(m), carried=min(sizes, key=effective_size),
         )  # fmt: skip
-        if not complex_step(self.of, result.columns.sum(axis=0)).any():
+        if not complex_step(self.formula, result.columns.sum(axis=0)).any():
             raise undefined(m, self.name, "its function is flat at the totals of this log, so no error follows from it")
         if not np.isfinite(result.value):
             raise undefined(m, self.name, f"its function gives {result.value} at the totals of this log")
@@ -122,7 +122,7 @@ class OwnEstimator:
             return None
         if not metric.pooled:
             return "your own estimator is a function of sums over cells, and this metric is not one"
-        if self.scaled or "cells" in self.of.names:
+        if self.scaled or "cells" in self.formula.names:
             return "the number of relevant items is unknown, so only functions such as wgain/weight have a meaning"
         return None
 
@@ -170,23 +170,24 @@ def _made(name: str, function: Any) -> Method:
             f"estimator {name!r}: decorates a function of the totals alone, def {name}(s); parameters belong to a "
             "function around it that returns the estimator."
         )
-    of = OfTotals(function=function, names=_names_read(name, function))
-    probes = PROBES[:, [TOTALS.index(total) for total in of.names]]  # (3, m)
-    _check_smooth(name, of, probes)
+    formula = OfTotals(function=function, names=_names_read(name, function))
+    probes = PROBES[:, [TOTALS.index(total) for total in formula.names]]  # (3, m)
+    _check_smooth(name, formula, probes)
 
     def agree(values: Any) -> bool:
-        return bool(np.allclose(values, of(probes), rtol=AGREE, atol=0.0))
+        return bool(np.allclose(values, formula(probes), rtol=AGREE, atol=0.0))
 
     # Whether all weights times one factor change it, so that it needs the scale of the propensities.
-    scaled = not agree(of(probes * [3.0 if total in WEIGHTED else 1.0 for total in of.names]))
+    scaled = not agree(formula(probes * [3.0 if total in WEIGHTED else 1.0 for total in formula.names]))
     # Whether the estimate of a difference of gains is the difference of estimates: it is additive in gains.
-    part = np.array([{"gain": 0.3, "wgain": 0.8}.get(total, 1.0) for total in of.names])
+    part = np.array([{"gain": 0.3, "wgain": 0.8}.get(total, 1.0) for total in formula.names])
     rest = np.where(part < 1, 1 - part, 1.0)
+    totals = ", ".join(formula.names)
     return Method(
-        name=name, estimate=OwnEstimator(name=name, of=of, scaled=scaled),
-        weighted=not WEIGHTED.isdisjoint(of.names), scale="always" if scaled else "never",
-        totals=of.names, linear=agree(of(part * probes) + of(rest * probes)),
-        about=f"{first_line(function, 'an estimator of your own')}; a function of the totals {', '.join(of.names)}",
+        name=name, estimate=OwnEstimator(name=name, formula=formula, scaled=scaled),
+        weighted=not WEIGHTED.isdisjoint(formula.names), scale="always" if scaled else "never",
+        totals=formula.names, linear=agree(formula(part * probes) + formula(rest * probes)),
+        about=f"{first_line(function, 'an estimator of your own')}; a function of the totals {totals}",
     )  # fmt: skip
 
 
@@ -207,14 +208,15 @@ def _names_read(name: str, function: Callable[[Any], Any]) -> tuple[str, ...]:
     return tuple(total for total in TOTALS if total in read)
 
 
-def _check_smooth(name: str, of: OfTotals, probes: Floats) -> None:
+def _check_smooth(name: str, formula: OfTotals, probes: Floats) -> None:
     """Refuse a function that arrays break, that has no derivative, or that is not a mean; at probes (k, m)."""
     try:
         with np.errstate(all="ignore"):
-            values, grown, doubled = (np.asarray(of(times * probes)) for times in (1.0, LARGE, 2 * LARGE))
+            values, grown, doubled = (np.asarray(formula(times * probes)) for times in (1.0, LARGE, 2 * LARGE))
             # Derivatives times the totals: what a change of each total by a share of it does.
             steps, differences = (
-                np.array([slopes(of, probe) * probe for probe in probes]) for slopes in (complex_step, _differences)
+                np.array([slopes(formula, probe) * probe for probe in probes])
+                for slopes in (complex_step, _differences)
             )
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -239,8 +241,8 @@ def _check_smooth(name: str, of: OfTotals, probes: Floats) -> None:
         )
 
 
-def _differences(of: OfTotals, totals: Floats) -> Floats:
+def _differences(formula: OfTotals, totals: Floats) -> Floats:
     """∇f by central differences of two widths (Richardson), good to about 1e-9."""
     steps = np.diag(1e-4 * totals)  # (m, m)
-    near, far = (np.asarray(of(totals + k * steps)) - of(totals - k * steps) for k in (1, 2))
+    near, far = (np.asarray(formula(totals + k * steps)) - formula(totals - k * steps) for k in (1, 2))
     return (8 * near - far) / (12 * 1e-4 * totals)

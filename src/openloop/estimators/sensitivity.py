@@ -79,8 +79,8 @@ def least_gamma(mass: Floats, effective: float, drawn: Floats, level: float = 0.
     share = (at_least * sizes + 0.5) / (sizes + 1)  # no share is 0 or 1
     error = np.sqrt((1 / (sizes * share * (1 - share))).sum(axis=0))
     z = float(ndtri(1 - (1 - level) / 2 / len(mass)))
-    over = np.abs(np.subtract(*logit(share))) - z * error
-    return math.exp(max(0.0, float(over.max(initial=0.0))) / 2)
+    excess = np.abs(np.subtract(*logit(share))) - z * error
+    return math.exp(max(0.0, float(excess.max(initial=0.0))) / 2)
 
 
 def ratio_bounds(delta: Floats, weight: Floats, gammas: npt.ArrayLike, *, certain: Floats | float = 1.0) -> Bounds:
