@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.core import cell_means
 from openloop.core.feedback import Feedback
 from openloop.errors import AlignmentError, InputError, PredictionError
 from openloop.learners import Bias
+from openloop.propensity import cell_means
 from openloop.propensity.cell_means import CellMeans
 from tests.facts import facts
 
