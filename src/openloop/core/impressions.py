@@ -252,7 +252,7 @@ class Impressions:
         return f"Impressions({len(self):,} of {self.n_items:,} items, {requests}{users}{tail})"
 
     def where(self, *rows: int) -> str:
-        """These rows as messages name them: by their numbers in the input."""
+        """These `rows` as messages name them: by their numbers in the input."""
         return rows_at(self.row[list(rows)].tolist())
 
     @property
