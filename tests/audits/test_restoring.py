@@ -108,7 +108,7 @@ def test_the_nouns_work_as_far_as_the_file_goes(read, record):
     pair = back.contrast("ones", "fours")
     assert (pair.a, pair.b) == ("ones", "fours")
     assert ol.plan(pair).users_per_arm > 1
-    with pytest.raises(UndefinedError, match=facts("difference", "audit again")):
+    with pytest.raises(UndefinedError, match=facts("snips of mae", "user", "audit again")):
         back.result.difference("ones", "fours", metric="mae", estimator="snips")
 
 

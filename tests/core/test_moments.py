@@ -1,4 +1,4 @@
-"""Moments: shapes are checked, strata collapse, parts merge to the whole."""
+"""Moments: shapes are checked, strata collapse."""
 
 from __future__ import annotations
 
@@ -40,19 +40,6 @@ def assert_same_moments(a: Moments, b: Moments):
     same(a.weights.squares, b.weights.squares)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_splitting_rows_and_merging_gives_the_whole(seed):
-    part = np.random.default_rng(seed).random(len(LOG)) < 0.3
-    assert_same_moments(of_rows(part) + of_rows(~part), of_rows())
-
-
-def test_merging_is_commutative_and_associative():
-    third = np.arange(len(LOG)) % 3
-    a, b, c = (of_rows(third == j) for j in range(3))
-    assert_same_moments(a + b, b + a)
-    assert_same_moments((a + b) + c, a + (b + c))
-
-
 def test_strata_collapse_to_the_moments_without_them():
     assert_same_moments(of_rows().collapse(), of_rows(edges=()))
     assert of_rows().collapse().edges == ()
@@ -72,36 +59,10 @@ def test_strata_of_a_metric_on_whole_users_do_not_collapse():
         replace(whole, metric=metric("map")).collapse()
 
 
-@pytest.mark.parametrize("other", [{"name": "mse"}, {"edges": (0.5,)}, {"cap": 3.0}])
-def test_moments_of_different_things_do_not_merge(other):
-    with pytest.raises(AlignmentError, match=facts("Moments", "metric", "strata", "cap")):
-        of_rows() + of_rows(**other)
-
-
 def by_hand(ids, n):
     sums = {"n": np.array(n, float)[:, None], "gain": 2 * np.array(n, float)[:, None]}
     cells = np.full(len(n), 10.0)
     return Moments(metric=metric("mae"), sums=sums, cells=cells, ids=None if ids is None else np.array(ids))
-
-
-def test_parts_that_name_their_users_merge_by_name():
-    merged = by_hand(["a", "c"], [1, 2]) + by_hand(["b", "c"], [5, 7])
-    assert merged.ids.tolist() == ["a", "b", "c"]
-    assert merged.sums["n"][:, 0].tolist() == [1, 5, 9]
-    assert merged.cells.tolist() == [10, 10, 10]
-
-
-def test_named_and_unnamed_users_do_not_merge():
-    with pytest.raises(AlignmentError, match=facts("Moments", "users", "frames")):
-        by_hand(["a"], [1]) + by_hand(None, [1])
-
-
-def test_parts_of_different_populations_do_not_merge():
-    one, three = by_hand(None, [1]), by_hand(None, [1, 2, 3])  # which NumPy would broadcast
-    with pytest.raises(AlignmentError, match=facts("population", 1, 3)):
-        one + three
-    with pytest.raises(AlignmentError, match=facts("population", 3, 1)):
-        three + one
 
 
 def test_shapes_are_checked():

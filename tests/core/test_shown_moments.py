@@ -35,7 +35,7 @@ def test_halves_merge_to_the_whole(kind, robust):
     whole = moments(log, kind, robust)
     assert_same(merged(parts), whole)
     if robust:
-        same((parts[0] + parts[1]).direct, whole.direct)
+        same(merged(parts).direct, whole.direct)
 
 
 def by_hand(ids, n, **changes):
@@ -49,26 +49,11 @@ def by_hand(ids, n, **changes):
 
 
 def test_parts_that_name_their_clusters_merge_by_name():
-    found = by_hand(["a", "c"], [1, 2]) + by_hand(["b", "c"], [5, 7])
+    found = merged([by_hand(["a", "c"], [1, 2]), by_hand(["b", "c"], [5, 7])])
     assert found.ids.tolist() == ["a", "b", "c"]
     assert found.requests.tolist() == [1, 5, 9]
     assert found.weight[:, 1].tolist() == [1, 5, 9]
     assert (found.clicks, found.matches.tolist()) == (2.0, [2, 2])
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "told"),
-    [
-        (by_hand(None, [1]), by_hand(None, [1, 2]), (1, 2, "log")),
-        (by_hand(["a"], [1]), by_hand(None, [1]), ("clusters", "names")),
-        (by_hand(None, [1]), by_hand(None, [1], kind="rips"), ("kind", "metric", "depth")),
-        (by_hand(None, [1]), by_hand(None, [1], metric="ctr"), ("kind", "metric", "depth")),
-    ],
-    ids=["sizes", "names", "kinds", "metrics"],
-)
-def test_parts_of_different_things_do_not_merge(a, b, told):
-    with pytest.raises(AlignmentError, match=facts(*told)):
-        a + b
 
 
 def test_shapes_are_checked():

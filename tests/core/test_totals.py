@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import pickle
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,15 +14,13 @@ from hypothesis.extra.numpy import arrays
 
 from openloop.core import totals
 from openloop.core.totals import (
-    Combined,
-    Corrected,
-    Lift,
-    Root,
-    Scaled,
+    Composed,
     Shifted,
     complex_step,
     freedom,
     leave_one_out,
+    relative_gain,
+    single,
     smooth,
 )
 from openloop.estimators.weighted import quotient
@@ -71,12 +71,12 @@ def test_to_first_order_leaving_out_is_the_influence():
 @pytest.mark.parametrize(
     ("function", "wanted"),
     [
-        (Scaled(quotient, 3.0), 6.0),
-        (Root(quotient), np.sqrt(2.0)),
+        (Composed(partial(operator.mul, 3.0), ((quotient, 2),)), 6.0),
+        (Composed(np.sqrt, ((quotient, 2),)), np.sqrt(2.0)),
         (Shifted(0.5), -3.5),
-        (Combined(quotient, quotient, 2, -1.0), 0.5),
-        (Lift(quotient, quotient, 2), 1 / 3),
-        (Corrected(np.prod), 26.0),
+        (Composed(operator.sub, ((quotient, 2), (quotient, 2))), 0.5),
+        (Composed(relative_gain, ((quotient, 2), (quotient, 2))), 1 / 3),
+        (Composed(operator.add, ((np.prod, 3), (single, 1))), 26.0),
     ],
     ids=["scaled", "root", "shifted", "combined", "lift", "corrected"],
 )

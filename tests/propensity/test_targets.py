@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback
 from openloop.core.levels import LevelSample
 from openloop.errors import BalanceError, InputError
+from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.targets import level_shares, margins_of, means_of, moved, refuse_unreached
 from tests.facts import facts
 

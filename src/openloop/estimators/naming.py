@@ -79,12 +79,12 @@ def method(name: str | Method) -> Method:
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NameFormatError(f'estimator {quoted(name)}: give its name, such as "snips".')
-    stem, at, rest = name.strip().lower().partition("@")
-    if not at and stem in PLAIN:
+    stem, sign, rest = name.strip().lower().partition("@")
+    if not sign and stem in PLAIN:
         return PLAIN[stem]
-    if at and stem == "clipped":
+    if sign and stem == "clipped":
         return _clipped(name, rest)
-    if at and stem == "stratified":
+    if sign and stem == "stratified":
         return _stratified(name, rest)
     raise NameFormatError(f"estimator {quoted(name)} is not known.{did_you_mean(name, NAMES)}")
 

@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 
 from openloop.blocks.block import Block, Pairs
 from openloop.comparison.plan import values
-from openloop.core.cell_means import CellMeans
+from openloop.propensity.cell_means import CellMeans
 from openloop.core.comparison import Comparison, Key
 from openloop.core.covariates import Covariates
 from openloop.core.estimate import Estimate

@@ -12,7 +12,7 @@ import numpy as np
 from openloop.blocks.block import Block, Outcome
 from openloop.blocks.local import Blocks
 from openloop.blocks.population import Population
-from openloop.core.cell_means import CellMeans
+from openloop.propensity.cell_means import CellMeans
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample

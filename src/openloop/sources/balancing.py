@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from openloop.core.cell_means import CellMeans
+from openloop.propensity.cell_means import CellMeans
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample, spread
 from openloop.core.propensities import Propensities, part_probability

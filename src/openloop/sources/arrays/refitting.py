@@ -19,7 +19,6 @@ import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
-from openloop.core.cell_means import CellMeans
 from openloop.core.comparison import Comparison, Key
 from openloop.core.covariates import Covariates
 from openloop.core.estimate import Estimate
@@ -28,6 +27,7 @@ from openloop.core.metric import Metric
 from openloop.core.propensities import grid_of, predicted_by
 from openloop.errors import BalanceError, EmptyError, InputError, RatingError, UndefinedError
 from openloop.estimators.naming import Method
+from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.known import Known
 from openloop.sources.arrays.rows import Outcome
 from openloop.sources.arrays.source import FeedbackSource

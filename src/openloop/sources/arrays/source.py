@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.cell_means import CellMeans
 from openloop.core.feedback import Feedback, Floats, distinct
 from openloop.core.levels import LevelSample
 from openloop.core.metric import Metric, reaches
@@ -18,6 +17,7 @@ from openloop.core.tilts import Tilts
 from openloop.core.weights import WeightSummary
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
+from openloop.propensity.cell_means import CellMeans
 from openloop.sources import remarks
 from openloop.sources.arrays import rows as rows_of
 from openloop.sources.arrays.lists import ArrayLists

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.core import cell_means
-from openloop.core.cell_means import CellMeans
 from openloop.core.feedback import Feedback
 from openloop.errors import AlignmentError, InputError, PredictionError
 from openloop.learners import Bias
+from openloop.propensity import cell_means
+from openloop.propensity.cell_means import CellMeans
 from tests.facts import facts
 
 LOG = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 0], [1, 5, 5, 3], users=3, items=2)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from openloop.core.showing import MINDED, flags_of, html_list, html_of, html_table, lines_of, ranging, table_of
+from openloop.reporting.comparison_text import MINDED, flags_of, html_of, lines_of, ranging, table_of
+from openloop.support.tables import html_list, html_table
 from tests.audit_cases import HOSTILE, comparison
 from tests.pages import Reader
 

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from typing import Any
 
+from openloop.core.comparison import Comparison
+from openloop.core.estimate import Estimate
+from openloop.errors import MissingPackageError
 from openloop.support.escaping import visible
+from openloop.support.tables import html_list, html_table, latex_table, markdown_table
 from openloop.support.wording import counted, estimands, joined, level_of
-
-if TYPE_CHECKING:
-    from openloop.core.comparison import Comparison
-    from openloop.core.estimate import Estimate
 
 Cells = tuple[str, ...]
 NUMBER = re.compile(r"(?<![\w@.])\d+(?:,\d{3})*(?:\.\d+)?(?![\w])")  # not one that is part of a name
@@ -36,7 +36,41 @@ def _cells(row: dict[str, Any]) -> Cells:
     return (*named, f"{row['value']:.4g}{mark}", interval, size, row["propensities"])
 
 
+def frame_of(result: Comparison) -> Any:
+    """The estimates as a Polars frame, one row per estimate."""
+    import polars as pl
+
+    numbers: Any = dict.fromkeys(("value", "stderr", "low", "high", "effective_size"), pl.Float64)
+    return pl.DataFrame(list(result.rows()), schema_overrides=numbers)
+
+
+def pandas_of(result: Comparison) -> Any:
+    """The estimates as a pandas frame, one row per estimate."""
+    if find_spec("pandas") is None:
+        raise MissingPackageError(
+            "to_pandas: pandas is not installed; pip install 'openloop[pandas]', or use to_frame()."
+        )
+    import pandas as pd
+
+    return pd.DataFrame(frame_of(result).to_dict(as_series=False))
+
+
+def markdown_of(result: Comparison) -> str:
+    """The estimates as a table in Markdown."""
+    return markdown_table(*table_of(result))
+
+
+def latex_of(result: Comparison) -> str:
+    """The estimates as a LaTeX tabular, with the rules of booktabs."""
+    return latex_table(*table_of(result))
+
+
 # -- plain text ----------------------------------------------------------------------------------------------
+
+
+def text_of(result: Comparison) -> str:
+    """The comparison as it is printed, with nothing in it that steers a terminal."""
+    return "\n".join(map(visible, lines_of(result)))
 
 
 def lines_of(found: Comparison) -> Iterator[str]:
@@ -156,26 +190,3 @@ def _html_cell(e: Estimate | None, level: float) -> str:
     low, high = e.limits(level)
     interval = "" if math.isnan(low) else f"<br><small>{low:.4g} … {high:.4g}</small>"
     return f"{e.value:.4g}{' !' if e.diagnostics.flags else ''}{interval}"
-
-
-def html_table(caption: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
-    """A table that sets no colour, so that a dark notebook shows it, too; cells are HTML, all else is text."""
-    left = ' style="text-align:left"'
-    head = "".join(f'<th scope="col"{left * (not at)}>{html.escape(name)}</th>' for at, name in enumerate(columns))
-    lines = (
-        f'<tr><th scope="row"{left}>{html.escape(name)}</th>'
-        + "".join(f'<td style="white-space:nowrap">{cell}</td>' for cell in cells)
-        + "</tr>"
-        for name, cells in rows
-    )
-    style = "caption-side:top;text-align:left;color:inherit"
-    return (
-        f'<table><caption style="{style}">{html.escape(caption)}</caption>'
-        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
-    )
-
-
-def html_list(lines: Iterable[str]) -> str:
-    """A list of texts; nothing for none."""
-    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if items else ""
