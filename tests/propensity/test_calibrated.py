@@ -93,7 +93,8 @@ def test_after_the_map_held_out_cells_add_up_to_the_rows(method, share):
     before, after = found.pi[below].sum(), to_pi(mapped(found.p), found.s, found.t)[below].sum()
     rows = found.observed[below].sum()
     assert abs(before - rows) > 100
-    assert after == pytest.approx(rows, abs={"isotonic": 0.5, "platt": 1e-5}[method])  # half a cell may be lifted
+    lifted = 0.5 + below.sum() * np.finfo(float).eps * after  # half a cell, up to the rounding of a sum
+    assert after == pytest.approx(rows, abs={"isotonic": lifted, "platt": 1e-5}[method])
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -65,7 +65,9 @@ def test_the_solver_inverts_the_hessian():
     )
     g = gradient(grid, at, reg)
     step = curvature(grid, at).solver(reg)(g)
-    np.testing.assert_allclose(H @ flat(step), flat(g), atol=2e-5)
+    # The Hessian is kept, and its rows are summed, in single precision.
+    rounding = len(grid.m) * np.finfo(np.float32).eps / 2 * np.abs(H) @ np.abs(flat(step))
+    np.testing.assert_array_less(np.abs(H @ flat(step) - flat(g)), rounding)
 
 
 @pytest.mark.parametrize("block", [9, 20, 2**18])
