@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.studies.jadidinejad2021.fits import WMF, fitted, larger_data_names, sample, without, zoo_names
-from openloop.studies.jadidinejad2021.models import WHOLE, family_of, given_of
+from openloop.studies.jadidinejad2021.fits import fitted, larger_data_names, sample, zoo_names
+from openloop.studies.jadidinejad2021.models import WHOLE, given_of
 from tests.studies.jadidinejad2021 import many, worlds
 
 
@@ -47,12 +47,3 @@ def test_trials_are_by_split_and_model_and_with_an_open_loop_of_the_whole_log_to
     for split, outcomes in found.outcomes.items():
         assert [(o["model"], o["split"]) for o in outcomes] == [("a", split), ("b", split)]
     assert found.has_open_loop is with_open_loop
-
-
-@pytest.mark.usefixtures("cornac")
-def test_94_models_are_no_wmf():
-    models = zoo_names(many.Plain(quick=False))
-    keep = without(WMF, models)
-    assert int(keep.sum()) == 94
-    assert {family_of(model) for model, kept in zip(models, keep, strict=True) if not kept} == {"WMF"}
-    assert (family_of("NeuMF100"), family_of("MostPop")) == ("NeuMF", "MostPop")
