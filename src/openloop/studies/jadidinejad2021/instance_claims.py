@@ -19,7 +19,11 @@ METHODS_NOTE = (
     "the paper tested that line is not known. Here its error comes from the users of the strata, with their shares as "
     "given."
 )
-GROUPS_NOTE = "Pairs share models, so instances come in groups: their number is not a number of independent findings."
+GROUPS_NOTE = (
+    "Pairs share models, so instances come in groups: their number is not a number of independent findings. Nor is it "
+    "held against chance: a difference near the limit of significance may be significant in a part of the ratings and "
+    "not in all of them, whatever the part is."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
