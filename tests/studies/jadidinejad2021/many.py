@@ -48,15 +48,6 @@ def logs(rng=0):
     return taste, *both
 
 
-def wide(users=80, items=150, popular=6):
-    """A log of more items than a batch holds, a few of them popular, and an open loop."""
-    rng = np.random.default_rng(4)
-    p = np.where(np.arange(items) < popular, 0.6, 0.12)
-    rating = rng.choice([2.0, 4.0, 5.0], (users, items), p=[0.6, 0.2, 0.2])
-    cells = (np.nonzero(rng.random((users, items)) < chance) for chance in (p, 0.15))
-    return [Feedback.from_arrays(u, i, rating[u, i], users=users, items=items) for u, i in cells]
-
-
 def scores_of(taste, models=14, rng=1):
     """Models between taste and popularity, from mostly noise to hardly any."""
     rng = np.random.default_rng(rng)

@@ -7,7 +7,7 @@ import pytest
 
 from openloop.audits.rankings import kendall
 from openloop.studies.jadidinejad2021 import agreement
-from openloop.studies.jadidinejad2021.agreement import Agreement, Lead, doubt
+from openloop.studies.jadidinejad2021.agreement import Agreement
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
 from openloop.studies.jadidinejad2021.scores import RankedCells, holdout
 
@@ -36,24 +36,6 @@ def test_the_relative_gain_is_that_of_the_means_with_quantiles_of_the_draws():
     assert (gain.value, gain.undefined, gain.interval) == (pytest.approx(0.5), 0, pytest.approx((0.0, 1.0)))
     found.values[1] = -0.2
     assert np.isnan(found.relative_gain("a", "b", "published").value)
-
-
-def lead(low, high):
-    """A lead with these limits."""
-    return Lead(value=(low + high) / 2, drawn=np.linspace(low, high, 3), won=1, splits=2)
-
-
-@pytest.mark.parametrize(
-    ("leads", "enough", "decided"),
-    [
-        ([(0.1, 0.2)], None, True), ([(-0.1, 0.2)], None, False), ([(-0.2, -0.1)], None, True),
-        ([(0.1, 0.2), (-0.1, 0.2)], None, False), ([(-0.2, -0.1), (-0.1, 0.2)], None, True),
-        ([(0.1, 0.2)] * 2 + [(-0.1, 0.2)], 2, True), ([(0.1, 0.2)] + [(-0.1, 0.2)] * 2, 2, False),
-        ([(-0.2, -0.1)] * 2 + [(-0.1, 0.2)], 2, True), ([(-0.2, -0.1)] + [(-0.1, 0.2)] * 2, 2, False),
-    ],
-)  # fmt: skip
-def test_intervals_that_contain_0_leave_open_what_no_others_decide(leads, enough, decided):
-    assert (doubt([lead(*limits) for limits in leads], enough) == "") is decided
 
 
 def some_scores(rng, models=6, users=9, each=3):

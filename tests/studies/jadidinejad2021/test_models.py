@@ -34,13 +34,6 @@ def test_a_split_is_every_row_once_and_a_fifth_is_held_out():
     assert not np.array_equal(part.test, split_of(given, 3, 1).test)
 
 
-def test_cells_are_shown_where_training_has_both_user_and_item():
-    log = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 2], [5, 5, 5, 5], users=3, items=3)
-    part = models.Split(train=np.array([0, 2]), test=np.array([1, 3]), order=np.array([0, 1]))
-    user, item = np.array([0, 0, 1, 2, 2]), np.array([0, 2, 0, 1, 2])
-    assert models.shown(given_of(log), part, user, item).tolist() == [True, False, True, False, False]
-
-
 def test_relevant_cells_have_four_stars_or_more():
     log = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [4, 3, 5], users=2, items=2)
     given = given_of(log, log)

@@ -72,15 +72,3 @@ def test_the_abstracts_gain_has_a_size_and_two_significances(stratified, told, n
     assert [None if claim.undecided else claim.holds for claim in claims] == holds
     assert f"{100 * (stratified / 0.202 - 1):+.1f} %" in claims[0].found
     assert len(list(table6_claims.abstract_gain("another", coded, agreed))) == 2
-
-
-def test_ips_is_told_from_holdout_where_the_test_as_coded_says_so_in_most_splits():
-    assert table6_claims.ips_told_apart("coat", table(PRINTED)).holds
-    told = {"ndcg@5": {("holdout", "ips"): (True, True, False)}, "ndcg@10": {("ips", "holdout"): (True, False, False)}}
-    apart = table6_claims.ips_told_apart("coat", table(PRINTED, told))
-    assert not apart.holds
-    assert "they differ at ndcg@5;" in apart.found
-    assert table6_claims.ips_told_apart("coat", table(PRINTED, {"ndcg@10": told["ndcg@10"]})).holds  # one is not most
-
-
-# -------------------------------------------------------------------------------------------------- ours

@@ -14,24 +14,6 @@ ROWS = [
 ]  # fmt: skip
 
 
-def marks(spec):
-    """The marks of all layers."""
-    if "layer" in spec:
-        return [m for layer in spec["layer"] for m in marks(layer)]
-    return [spec["mark"]["type"]]
-
-
-def test_lines_with_a_band_have_line_points_and_area_for_each_facet():
-    spec = lines(ROWS, "x", "y", series="name", facet="part", low="low", high="high", log_x=True).to_dict()
-    assert [chart["title"] for chart in spec["concat"]] == [["first"], ["second"]]
-    assert all(marks(chart) == ["area", "line", "point"] for chart in spec["concat"])
-    x = spec["concat"][0]["layer"][1]["encoding"]["x"]
-    low, high = x["scale"]["domain"]
-    assert x["scale"]["type"] == "log"
-    assert low < 1
-    assert high > 4
-
-
 def test_series_have_one_colour_in_every_facet():
     rows = [row for row in ROWS if row["name"] == "n1" or row["part"] == "first"]  # the second lacks n2
     spec = lines(rows, "x", "y", series="name", facet="part").to_dict()

@@ -51,14 +51,6 @@ def test_a_tenth_and_a_fifth_of_each_users_positives_are_held_out(n, counts):
     assert np.array_equal(np.sort(np.concatenate([train.cell, validation.cell, test.cell])), liked.cell)
 
 
-def test_every_positive_is_as_likely_to_be_held_out():
-    liked = Feedback.from_arrays(np.zeros(10, int), np.arange(10), np.ones(10))
-    draws = [parts(liked, np.random.default_rng(seed)) for seed in range(1000)]
-    for part, share in ((1, 0.1), (2, 0.2)):
-        often = np.mean([np.bincount(draw[part].item, minlength=10) for draw in draws], axis=0)
-        assert often == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 1000))
-
-
 # -- a trial -------------------------------------------------------------------------------------------------
 
 
