@@ -15,7 +15,7 @@ PAPER = Paper(
 )
 
 ITEMS = (
-    Item(name="coat", title="One protocol for all, on Coat", function=coat.coat, data=("coat",), minutes=3),
+    Item(name="coat", title="One protocol for all, on Coat", function=coat.coat, data=("coat",), minutes=6),
     Item(
         name="worlds",
         title="On data of known truth: ML-100K completed",
