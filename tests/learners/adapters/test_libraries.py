@@ -58,7 +58,6 @@ def ratings(kind: str) -> Any:
     return pd.DataFrame({"user_id": users[USER], "item_id": items[ITEM], "rating": STARS})
 
 
-@cache
 def in_codes(own: Array, kind: str) -> Array:
     """The same cells in the codes of the log."""
     users, items = (np.argsort(ids) for ids in IDS[kind])
