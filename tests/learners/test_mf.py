@@ -211,17 +211,20 @@ def test_without_factors_it_is_a_ridge_regression(log, w, solver):
 
 @EVERY_PAIR
 def test_a_factor_on_all_weights_changes_nothing(log, w, solver, loss):
+    # A power of two rounds nothing, so the bits are the same. Another factor changes the last bits of the weights, and
+    # where the objective is flat a descent may then stop elsewhere.
     log = suited(log, loss)
-    model, scaled = (MF(4, REG[loss], solver=solver, loss=loss, **EXACT).fit(log, k * w) for k in (1, 10))
-    np.testing.assert_allclose(everyone(scaled), everyone(model), rtol=1e-5)
+    same(*(MF(4, REG[loss], solver=solver, loss=loss).fit(log, k * w) for k in (1, 8)))
 
 
 @pytest.mark.parametrize("scale", [1e-4, 1.0, 1e4])
 def test_every_solver_finds_the_same_at_any_scale_of_ratings(log, scale):
+    # One valley again. The start has one scale always, so that elsewhere a descent is long, and of many small steps.
     part = replace(log, rating=log.rating * np.float32(scale))
-    options = {"bias_reg": 2.0, "dtype": "float64", "tol": 1e-9, "iterations": 3000}
-    found = [MF(3, 2.0 * scale, solver=solver, **options).fit(part).history_[-1] for solver in ("cg", "lbfgs")]
-    assert found[1] == pytest.approx(found[0], rel=1e-3)
+    found = [
+        MF(10, 4.0 * scale, bias_reg=2.0, solver=solver, **EXACT).fit(part).history_[-1] for solver in ("cg", "lbfgs")
+    ]
+    assert found[1] == pytest.approx(found[0], rel=1e-6)
 
 
 def test_users_and_items_are_alike(log):

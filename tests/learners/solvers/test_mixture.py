@@ -68,8 +68,9 @@ def test_repeated_steps_reach_the_optimum_of_what_is_observed(offset_sd):
     best = minimize(loss, np.zeros(7), tol=1e-12, method="BFGS", options={"gtol": 1e-8})
     for _ in range(1 if offset_sd is None else 10):
         at = step(counts, given, at)
-    np.testing.assert_allclose(at.s, best.x[:3], atol=1e-6)
-    np.testing.assert_allclose(at.omega, best.x[3:] * (offset_sd is not None), atol=1e-6)
+    # Not the points: SciPy stops where differences of the loss are rounding. A convex loss is least at one point alone.
+    assert loss(np.concatenate([at.s, at.omega])) <= best.fun + 10 * np.finfo(float).eps * abs(best.fun)
+    assert np.any(at.omega) == (offset_sd is not None)
 
 
 @pytest.mark.parametrize("offset_sd", [None, 0.7])
