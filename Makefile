@@ -68,7 +68,7 @@ CORE_TYPES = $(if $(filter x86_64,$(shell uname -m)),$(wordlist 1,2,$(X86_TYPES)
 ROUNDED := tests/learners/test_mf.py tests/learners/test_baselines.py tests/learners/test_covariate_ridge.py \
   tests/learners/test_exposing.py tests/learners/test_pure_svd.py tests/learners/solvers/test_als.py \
   tests/learners/solvers/test_lbfgs.py tests/learners/solvers/test_projected.py tests/propensity/solvers/test_newton.py \
-  tests/propensity/solvers/test_calibration.py tests/propensity/solvers/test_one_bit.py
+  tests/propensity/solvers/test_calibration.py
 test-cores: $(VENV)/.installed-test
 	@for core in $(CORE_TYPES); do echo "OPENBLAS_CORETYPE=$$core"; \
 	  OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -q -k "not loaded and not process" $(ARGS) $(ROUNDED) || exit; done
