@@ -11,7 +11,7 @@ NOTHING = dict.fromkeys(("user", "item", "rating", "propensity", "time", "weight
 
 
 def table(*columns: str, note: str = "") -> InputTable:
-    return InputTable("log", columns, lambda names: pl.DataFrame(schema=list(names)), note=note)
+    return InputTable("log", columns, lambda names, _: iter([pl.DataFrame(schema=list(names))]), note=note)
 
 
 @pytest.mark.parametrize(

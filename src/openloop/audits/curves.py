@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from openloop.audits.contrasts import Contrast
-from openloop.audits.results import Curve, Family
-from openloop.core.comparison import Comparison
+from openloop.audits.results import Curve
+from openloop.blocks.block import Outcome
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.estimators.sensitivity import Bounds, critical_gamma_users, ips_bounds, ratio_bounds, user_ratio_bounds
 from openloop.estimators.weighted import why_undefined
-from openloop.blocks.block import Outcome
 from openloop.moments.rows import ArrayColumns, Rows
 from openloop.moments.source import BlockSource
 

@@ -56,6 +56,7 @@ class Estimate:
         sample_size: The number of ratings in that sample.
         replicates: Values in draws of users to which the propensities were fitted again. They replace the jackknife's
             error.
+        over: What is random in intervals by default, "users" or "cells".
         p_taken: How the interval takes p: "" (no p), "known", "corrected" or "refitted".
         whole_users: Whether a split drew users, with all their cells at once.
         root: Whether the value is a square root. Its interval is that of the square, cut at 0.
@@ -87,6 +88,7 @@ class Estimate:
     sample_size: int = 0
     replicates: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     p_taken: str = ""
+    over: str = "users"
     whole_users: bool = False
     root: bool = False
 
@@ -178,13 +180,13 @@ class Estimate:
             )
         return math.sqrt(self.cell_variance)
 
-    def interval(self, level: float = 0.95, over: str = "users") -> Interval:
+    def interval(self, level: float = 0.95, over: str | None = None) -> Interval:
         """A two-sided confidence interval.
 
         Args:
             level: The confidence level, strictly between 0 and 1.
             over: What is random. "users": another draw of users like these, by t. "cells": another observation of
-                exactly these users and items, by the normal distribution.
+                exactly these users and items, by the normal distribution. By default what `errors=` said.
 
         Returns:
             The limits.
@@ -192,6 +194,7 @@ class Estimate:
         Raises:
             UndefinedError: There is no error of that kind, as with one user.
         """
+        over = over or self.over
         error, quantile = self._error(level, over)
         if not self.root:
             return Interval(self.value - quantile * error, self.value + quantile * error)

@@ -55,6 +55,10 @@ class Feedback:
         positives: Whether each row only says that something was liked, as clicks do. Then no row says that it was not.
         dropped: The number of rows that reading left out.
         notes: How the log was read and split, in words.
+        user_features: Covariates of the users, which models of propensities may use.
+        item_features: Covariates of the items, likewise, and for the similarity of lists.
+        min_item_rows: Items with fewer rows in the whole log leave the population of an audit.
+        propensity_model: The model, or its name, that `propensity` was fitted by; None: it was logged.
 
     Raises:
         InputError: A column breaks a rule above. The message names the column, the rule and the remedy.
@@ -87,6 +91,10 @@ class Feedback:
     positives: bool = False
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    user_features: Any = None
+    item_features: Any = None
+    min_item_rows: int = 0
+    propensity_model: Any = None
 
     def __post_init__(self) -> None:
         n = len(self.user)

@@ -183,6 +183,7 @@ class ShownMethod:
     kind: str
     form: Form = weighted_sum
     robust: bool = False
+    imputation: Any = None  # a reward for each item
 
     def estimate(self, m: ShownMoments) -> Estimate:
         """The estimate from the moments of this method's kind."""

@@ -44,8 +44,8 @@ def new(k: int) -> ListMetric:
     return ListMetric(name=f"new@{k}", k=k, gain=lambda x: x.where(x.rows > 0, 0.0, 1.0))
 
 
-def overlap(k: int) -> ListMetric:
-    """overlap@k: the share of listed items that the running model lists for the same user, too."""
+def overlap(k: int, running: str | None = None) -> ListMetric:
+    """overlap@k:m: the share of listed items that the model m, such as the running one, lists for that user, too."""
     return ListMetric(name=f"overlap@{k}", k=k, gain=lambda x: x.shared, needs="running")
 
 

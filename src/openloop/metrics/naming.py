@@ -105,6 +105,9 @@ def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NameFormatError(f'metric {quoted(name)}: give its name, such as "ndcg@10", or a Metric.')
     stem, sign, cut = name.strip().lower().partition("@")
+    if sign and stem == "overlap" and ":" in cut:
+        cut, _, _ = cut.partition(":")
+        return lists.overlap(_cut(name, cut), name.strip().partition(":")[2])
     if sign and (maker := (AT_K | OF_LISTS).get(stem)) is not None:
         return maker(_cut(name, cut))
     if not sign and stem in PLAIN:
