@@ -20,8 +20,8 @@ from openloop.commands.audit.request import (
 from openloop.commands.table_files import suffix
 from openloop.core.feedback import Feedback
 from openloop.data.columns import choose, choose_log, shared
-from openloop.data.contents import BROKEN
-from openloop.data.formats import PARQUET, open_file
+
+from openloop.data.formats import BROKEN, PARQUET, open_file
 from openloop.data.reading import read
 from openloop.data.scanning import Log
 from openloop.propensity.checks.by_item import CountModel
