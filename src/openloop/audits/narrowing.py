@@ -172,7 +172,7 @@ def _table(table: Table, log: Feedback, kept: Mask, candidates: Array) -> pl.Dat
     rows = rows.with_columns(rare=pl.Series(~kept[rows["code_item"].to_numpy()]))
     if "rank" in table.columns:
         rows = _moved_up(rows, candidates)
-    return rows.filter(~pl.col("rare")).select(table.columns)
+    return rows.filter(~pl.col("rare")).select(*table.columns)
 
 
 def _moved_up(rows: pl.DataFrame, candidates: Array) -> pl.DataFrame:
