@@ -42,3 +42,16 @@ def test_functions_by_hand():
 def test_what_does_not_predict_all_cells_is_refused(predictions, imputed, told):
     with pytest.raises(PredictionError, match=facts(*told)):
         CellMeans.of(predictions, imputed, LOG)
+
+
+def test_fewer_cells_and_drawn_users():
+    found = CellMeans.of(F, None, LOG)
+    rest = found.without(LOG.user, LOG.item)  # cells (1, 0) and (2, 1) are left
+    assert rest.cells == 2
+    np.testing.assert_allclose(rest.means, [1.5, 4.5])
+    assert found.without(LOG.user[:0], LOG.item[:0]) is found
+    draw = np.array([2, 2, 1])
+    drawn, again = found.drawn(draw), CellMeans.of(F[draw], None, LOG)
+    np.testing.assert_array_equal(drawn.sums, again.sums)
+    np.testing.assert_array_equal(drawn.columns(LOG), again.columns(LOG))
+    np.testing.assert_array_equal(drawn.drawn(draw).columns(LOG), CellMeans.of(F[draw][draw], None, LOG).columns(LOG))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -210,3 +212,22 @@ def test_rmse_is_the_root_of_mse_with_the_root_of_its_interval(estimator, over):
     same(rmse.influence, mse.influence / (2 * rmse.value))
     same(rmse.interval(over=over), np.sqrt(np.maximum(mse.interval(over=over), 0)))
     same(rmse.function(rmse.columns.sum(axis=0)), rmse.value)
+
+
+def test_scaling_all_weights_scales_ips():
+    one, other = (ol.evaluate(MODELS, scaled(LOG, f), metrics=["mae"], estimators=["ips"]) for f in (1, 0.5))
+    same(other["a", "mae", "ips"].value, 2 * one["a", "mae", "ips"].value)
+    found = other["a", "mae", "ips"].diagnostics
+    assert any(re.search(facts("population", f"{found.mass:.2f}"), flag) for flag in found.flags)
+
+
+def test_cut_weights_have_diagnostics_of_their_own_and_say_when_they_bias():
+    world = small_world(users=300)
+    log = world.observe(0)
+    found = ol.evaluate({"a": world.predictions["a"]}, log, metrics=["mae"], estimators=["snips", "clipped@1.5"])
+    cut, plain = found["a", "mae", "clipped@1.5"].diagnostics, found["a", "mae", "snips"].diagnostics
+    w = np.minimum(1 / log.propensity, 1.5)
+    assert cut.mass == pytest.approx(w.sum() / world.ratings.size)
+    assert cut.effective_size == pytest.approx(w.sum() ** 2 / (w**2).sum(), rel=0.05)
+    assert cut.quantiles[1.0] == 1.5 < plain.quantiles[1.0]
+    assert any(re.search(facts("clipping", f"{cut.mass:.2f}"), flag) for flag in cut.flags)
