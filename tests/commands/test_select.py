@@ -6,13 +6,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-import openloop as ol
-from openloop import learners
 from openloop.commands.learning import read_log
 from openloop.commands.select import SelectRequest, select
 from openloop.commands.train import TrainRequest, train
 from openloop.data.simulate import movie_lovers
-from openloop.learners import MF, Bias
 
 
 @pytest.fixture(scope="module")
@@ -26,24 +23,6 @@ def log(tmp_path_factory):
 def run(log, out, *models, **options):
     wanted = SelectRequest(log=log, out=out, model=models, **options)
     return select(wanted, read_log(wanted))
-
-
-@pytest.fixture(scope="module")
-def chosen(log, tmp_path_factory):
-    out = tmp_path_factory.mktemp("chosen") / "best.safetensors"
-    return run(log, out, "bias", "mf", "popularity", propensity="p", factors=(0, 2), reg=(1.0, 1e4), seed=3)
-
-
-def test_the_numbers_are_those_of_the_library(log, chosen):
-    read = ol.read(log, propensity="p")
-    kinds = {"bias": Bias(), "mf": MF(rng=3)}
-    grid = {"bias": {"reg": [1.0, 1e4]}, "mf": {"factors": [0, 2], "reg": [1.0, 1e4]}}
-    by_hand = ol.select(kinds, read, grid=grid, rng=3)
-    for each, line in zip(chosen.settings, by_hand.table.rows(named=True), strict=False):
-        assert (each.value, each.stderr, each.best) == (line["value"], line["stderr"], line["best"])
-        assert each.folds == tuple(line[f"fold_{fold}"] for fold in range(1, 5))
-    saved = learners.load(chosen.wanted.out)
-    np.testing.assert_array_equal(saved.scores([0, 1]), by_hand.model.scores([0, 1]))
 
 
 @pytest.mark.parametrize("weights", [{"propensity": "p", "floor": 0.2}, {"weight": "w"}, {}], ids=["p", "w", "none"])

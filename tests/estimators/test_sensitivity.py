@@ -247,3 +247,9 @@ def held(found):
     norm = [PLACES[np.argsort(np.argsort(-w, kind="stable"))] for _, w in found]
     user = np.repeat(np.arange(len(found)), [len(w) for _, w in found])
     return *(np.concatenate(column) for column in zip(*found, strict=True)), np.concatenate(norm), user
+
+
+def test_no_difference_is_already_critical():
+    _, weight, norm, user = sample()
+    assert critical_gamma_users(np.zeros(400), weight, norm, user) == 1
+    assert critical_gamma_users(np.abs(sample()[0]), weight, norm, user) == math.inf

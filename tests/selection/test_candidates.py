@@ -31,13 +31,6 @@ def test_a_grid_is_all_combinations_in_the_order_of_its_values():
     assert type(found[0].learner.factors) is int
 
 
-def test_kinds_have_a_grid_each_or_none():
-    found = candidates_of({"mf": MF(2), "bias": Bias()}, {"mf": {"reg": [1.0, 2.0]}})
-    assert [(each.kind, each.learner.reg) for each in found] == [("mf", 1.0), ("mf", 2.0), ("bias", 10.0)]
-    assert [each.kind for each in candidates_of({"b": Bias(), "a": MF()}, None)] == ["b", "a"]
-    assert len(candidates_of({"mf": MF()}, {"mf": None})) == 1
-
-
 KINDS = {"mf": MF(), "bias": Bias()}
 
 
