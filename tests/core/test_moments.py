@@ -1,14 +1,12 @@
-"""Moments: shapes are checked, strata collapse."""
+"""Moments: shapes are checked, strata collapse, parts merge to the whole."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from openloop.core.moments import Moments
-from openloop.errors import AlignmentError, UndefinedError
+from openloop.errors import AlignmentError
 from openloop.estimators.stratified import stratified
 from openloop.estimators.weighted import clipped, ips, naive, snips
 from openloop.metrics.naming import metric
@@ -40,6 +38,19 @@ def assert_same_moments(a: Moments, b: Moments):
     same(a.weights.squares, b.weights.squares)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_splitting_rows_and_merging_gives_the_whole(seed):
+    part = np.random.default_rng(seed).random(len(LOG)) < 0.3
+    assert_same_moments(of_rows(part) + of_rows(~part), of_rows())
+
+
+def test_merging_is_commutative_and_associative():
+    third = np.arange(len(LOG)) % 3
+    a, b, c = (of_rows(third == j) for j in range(3))
+    assert_same_moments(a + b, b + a)
+    assert_same_moments((a + b) + c, a + (b + c))
+
+
 def test_strata_collapse_to_the_moments_without_them():
     assert_same_moments(of_rows().collapse(), of_rows(edges=()))
     assert of_rows().collapse().edges == ()
@@ -53,10 +64,10 @@ def test_all_users_as_one_have_the_value_and_its_variance_over_cells():
         same(a.cell_variance, b.cell_variance)
 
 
-def test_strata_of_a_metric_on_whole_users_do_not_collapse():
-    whole = of_rows()
-    with pytest.raises(UndefinedError, match=facts("map", "strata")):
-        replace(whole, metric=metric("map")).collapse()
+@pytest.mark.parametrize("other", [{"name": "mse"}, {"edges": (0.5,)}, {"cap": 3.0}])
+def test_moments_of_different_things_do_not_merge(other):
+    with pytest.raises(AlignmentError, match=facts("Moments", "metric", "strata", "cap")):
+        of_rows() + of_rows(**other)
 
 
 def by_hand(ids, n):
@@ -65,23 +76,21 @@ def by_hand(ids, n):
     return Moments(metric=metric("mae"), sums=sums, cells=cells, ids=None if ids is None else np.array(ids))
 
 
-def test_shapes_are_checked():
-    with pytest.raises(AlignmentError, match=facts("gain", (3, 1), "n", (2, 1))):
-        Moments(metric=metric("mae"), sums={"n": np.ones((2, 1)), "gain": np.ones((3, 1))}, cells=np.ones(2))
-    with pytest.raises(AlignmentError, match=facts("cells", (3,), "2 users")):
-        Moments(metric=metric("mae"), sums={"n": np.ones((2, 1))}, cells=np.ones(3))
+def test_parts_that_name_their_users_merge_by_name():
+    merged = by_hand(["a", "c"], [1, 2]) + by_hand(["b", "c"], [5, 7])
+    assert merged.ids.tolist() == ["a", "b", "c"]
+    assert merged.sums["n"][:, 0].tolist() == [1, 5, 9]
+    assert merged.cells.tolist() == [10, 10, 10]
 
 
-def test_a_sum_that_was_not_taken_is_named():
-    with pytest.raises(UndefinedError, match=facts("mae", "'wgain'", "propensities")):
-        by_hand(None, [1, 2]).stack("n", "wgain")
+def test_named_and_unnamed_users_do_not_merge():
+    with pytest.raises(AlignmentError, match=facts("Moments", "users", "frames")):
+        by_hand(["a"], [1]) + by_hand(None, [1])
 
 
-def test_sums_cannot_be_written():
-    with pytest.raises(ValueError, match="read-only"):
-        of_rows().sums["n"][0, 0] = 5
-
-
-def test_population_and_users_are_counted():
-    m = by_hand(None, [0, 3, 1])
-    assert (m.n_users, m.users, m.population, m.n_strata) == (3, 2, 30, 1)
+def test_parts_of_different_populations_do_not_merge():
+    one, three = by_hand(None, [1]), by_hand(None, [1, 2, 3])  # which NumPy would broadcast
+    with pytest.raises(AlignmentError, match=facts("population", 1, 3)):
+        one + three
+    with pytest.raises(AlignmentError, match=facts("population", 3, 1)):
+        three + one

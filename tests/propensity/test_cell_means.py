@@ -5,29 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.core.feedback import Feedback
-from openloop.errors import AlignmentError, InputError, PredictionError
-from openloop.learners import Bias
-from openloop.propensity import cell_means
 from openloop.propensity.cell_means import CellMeans
+from openloop.core.feedback import Feedback
+from openloop.errors import PredictionError
+from openloop.learners import Bias
 from tests.facts import facts
 
 LOG = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 0], [1, 5, 5, 3], users=3, items=2)
 F = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0]], np.float32)
 G = np.array([[1.0, 4.0], [3.0, 1.0], [5.0, 3.0]])
-
-
-class Ranker:
-    """Scores that are not its predictions."""
-
-    def predict(self, user, item):
-        return F[user, item]
-
-    def scores(self, users):
-        return -F[users]
-
-    def predictions(self, users):
-        return F[users]
 
 
 def test_functions_by_hand():
@@ -38,37 +24,6 @@ def test_functions_by_hand():
     mu = np.array([1.0, 0.5, 2.0, -1.0])
     np.testing.assert_allclose(found.tilt(LOG, mu), found.columns(LOG) @ mu)
     np.testing.assert_allclose(found.sums.sum(axis=0), found.means * 6)
-
-
-def test_imputed_ratings_alone_and_several_models():
-    alone = CellMeans.of(None, G, LOG)
-    assert alone.names == ("imputed", "imputed²")
-    np.testing.assert_allclose(alone.means, [G.mean(), (G**2).mean()])
-    two = CellMeans.of({"a": F, "b": G}, None, LOG)
-    assert two.names == ("a", "a²", "b", "b²")
-    np.testing.assert_allclose(two.means, [F.mean(), (F**2).mean(), G.mean(), (G**2).mean()])
-    assert two.models["a"] is F  # no copy of all cells
-    assert CellMeans.of(two, None, LOG) is two
-
-
-def test_a_recommender_is_asked_for_predictions_block_by_block(monkeypatch):
-    monkeypatch.setattr(cell_means, "BLOCK", 4)  # two users
-    found, array = CellMeans.of(Ranker(), None, LOG), CellMeans.of(F, None, LOG)
-    np.testing.assert_array_equal(found.sums, array.sums)
-    np.testing.assert_array_equal(found.columns(LOG), array.columns(LOG))
-
-
-def test_fewer_cells_and_drawn_users():
-    found = CellMeans.of(F, None, LOG)
-    rest = found.without(LOG.user, LOG.item)  # cells (1, 0) and (2, 1) are left
-    assert rest.cells == 2
-    np.testing.assert_allclose(rest.means, [1.5, 4.5])
-    assert found.without(LOG.user[:0], LOG.item[:0]) is found
-    draw = np.array([2, 2, 1])
-    drawn, again = found.drawn(draw), CellMeans.of(F[draw], None, LOG)
-    np.testing.assert_array_equal(drawn.sums, again.sums)
-    np.testing.assert_array_equal(drawn.columns(LOG), again.columns(LOG))
-    np.testing.assert_array_equal(drawn.drawn(draw).columns(LOG), CellMeans.of(F[draw][draw], None, LOG).columns(LOG))
 
 
 @pytest.mark.parametrize(
@@ -89,23 +44,14 @@ def test_what_does_not_predict_all_cells_is_refused(predictions, imputed, told):
         CellMeans.of(predictions, imputed, LOG)
 
 
-@pytest.mark.parametrize("given", [{}, {"imputed": F}])
-def test_models_have_names_of_their_own(given):
-    with pytest.raises(InputError, match=facts("predictions", str(list(given)))):
-        CellMeans.of(given, G, LOG)
-
-
-def test_a_model_of_other_ids_is_refused():
-    other = Feedback.from_arrays([0, 1], [0, 1], [1, 5], users=2, items=2)
-    with pytest.raises(AlignmentError, match=facts("imputed", "users", "2 ids")):
-        CellMeans.of(F, Bias().fit(other), LOG)
-
-
-def test_predictions_of_rows_must_be_as_finite_as_those_of_all_cells():
-    class Odd(Ranker):
-        def predict(self, user, item):
-            return np.where(user == 1, np.nan, super().predict(user, item))
-
-    found = CellMeans.of(Odd(), None, LOG)
-    with pytest.raises(PredictionError, match=facts("predictions", "1 of 4")):
-        found.columns(LOG)
+def test_fewer_cells_and_drawn_users():
+    found = CellMeans.of(F, None, LOG)
+    rest = found.without(LOG.user, LOG.item)  # cells (1, 0) and (2, 1) are left
+    assert rest.cells == 2
+    np.testing.assert_allclose(rest.means, [1.5, 4.5])
+    assert found.without(LOG.user[:0], LOG.item[:0]) is found
+    draw = np.array([2, 2, 1])
+    drawn, again = found.drawn(draw), CellMeans.of(F[draw], None, LOG)
+    np.testing.assert_array_equal(drawn.sums, again.sums)
+    np.testing.assert_array_equal(drawn.columns(LOG), again.columns(LOG))
+    np.testing.assert_array_equal(drawn.drawn(draw).columns(LOG), CellMeans.of(F[draw][draw], None, LOG).columns(LOG))
