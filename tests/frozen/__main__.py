@@ -1,6 +1,6 @@
 """`python -m tests.frozen [PATTERN …]`: whether openloop gives the numbers that were frozen in api.json.
 
---write keeps the numbers of today; --spark asks Spark, too.
+A pattern is a part of a name, such as evaluate/lists@duckdb. --spark asks Spark, too; --write keeps what is found.
 """
 
 from __future__ import annotations
@@ -15,16 +15,17 @@ from tests.frozen.cases import cases
 
 def main(words: list[str]) -> int:
     patterns = [word for word in words if not word.startswith("--")] or ["*"]
-    chosen = {n: c for n, c in cases().items() if any(fnmatch.fnmatch(n, f"*{p}*") for p in patterns)}
     engines = {name: engine(name) for name in IN_MEMORY} | ({"spark": spark()} if "--spark" in words else {})
     frozen = comparing.read()
-    compared = differ = 0
-    for name, case in chosen.items():
-        found = {at: comparing.answer(case, engines[at]) for at in case.engines if at in engines}
+    asked = compared = differ = 0
+    for name, case in cases().items():
+        chosen = [at for at in case.engines if at in engines and matches(f"{name}@{at}", patterns)]
+        found = {at: comparing.answer(case, engines[at]) for at in chosen}
+        asked += bool(found)
         compared += sum(len(numbers) for numbers in found.values())
-        if "--write" in words:
-            frozen[name] = {at: frozen[name][at] for at in frozen.get(name, {}) if at not in found}
-            frozen[name] = comparing.shortened(found, case) | frozen[name]
+        if found and "--write" in words:
+            frozen[name] = comparing.updated(frozen.get(name, {}), found, case)
+            comparing.write(frozen)  # a later case may fail
             continue
         wrong = [
             f"{at}: {line}"
@@ -32,11 +33,15 @@ def main(words: list[str]) -> int:
             for line in comparing.differences(case, at, numbers, frozen.get(name, {}))
         ]
         differ += bool(wrong)
-        print("\n    ".join([f"{name}: {len(wrong)} differ", *wrong[:6]]) if wrong else "", end="\n" if wrong else "")
-    if "--write" in words:
-        comparing.write(frozen)
-    print(f"{len(chosen)} cases, {compared:,} numbers: {differ} differ")
+        if wrong:
+            sys.stdout.write("\n    ".join([f"{name}: {len(wrong)} differ", *wrong[:6]]) + "\n")
+            sys.stdout.flush()
+    sys.stdout.write(f"{asked} cases, {compared:,} numbers: {differ} differ\n")
     return 1 if differ else 0
+
+
+def matches(name: str, patterns: list[str]) -> bool:
+    return any(fnmatch.fnmatch(name, f"*{pattern}*") for pattern in patterns)
 
 
 def spark() -> Engine:

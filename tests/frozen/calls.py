@@ -238,7 +238,8 @@ class Shown:
     """What is asked of rankers and a log of impressions.
 
     `logged` are the columns on the logging policy, "x" those of exposure. `form` is what the rankers are: tables of
-    "ranks" or of "scores" for each user, of ranks for each of the "requests", or "functions". `exam`: "theta", or a way to fit it on a log; `same`: on this very log.
+    "ranks" or of "scores" for each user, of ranks for each of the "requests", or
+    "functions". `exam`: "theta", or a way to fit it on a log; `same`: on this very log.
     """
 
     metrics: tuple[str, ...] | None = None
@@ -355,15 +356,15 @@ def audited(found: ol.Audit) -> Numbers:
     for table in found.strata:
         numbers |= {f"{table.metric} {table.by}: {name}": value for name, value in in_strata(table)}
     for curve in found.curves:
-        ends = [0, len(curve.at) // 2, -1]
+        points = list(zip(curve.at, curve.low, curve.high, strict=True))
         name = f"{curve.metric} {curve.estimator} {curve.a} - {curve.b} curve"
-        numbers[name] = [[curve.at[n], curve.low[n], curve.high[n]] for n in ends]
+        numbers[name] = [points[0], points[len(points) // 2], points[-1]]
     for metric, tilts in found.result.tilts.items():
         for sums in tilts.sums:
             totals = sums.sums.sum(axis=0)
             numbers[f"{metric} {sums.against} sums"] = totals[:, [0, totals.shape[1] // 2, -1]]
     numbers |= {f"{m} {e} best": list(chance.values()) for (m, e), chance in found.best.items()}
-    return numbers | dict(about_log(found))
+    return numbers | dict(about_log(found)) | dict(beside(found))
 
 
 def in_strata(table: Any) -> Iterator[tuple[str, list[Any]]]:
@@ -383,6 +384,12 @@ def about_log(found: ol.Audit) -> Iterator[tuple[str, Any]]:
     if found.friedman is not None:
         f = found.friedman
         yield "friedman", [f.statistic, f.pvalue, f.users, f.critical_difference, *f.ranks.values()]
+    for line in found.settling:
+        yield f"settling {line.a} - {line.b} {line.metric}", [line.rate, *line.differences, *line.impressions]
+
+
+def beside(found: ol.Audit) -> Iterator[tuple[str, Any]]:
+    """The numbers of the parts that some audits have."""
     if found.open_loop is not None:
         yield "sample", [found.open_loop.rows, found.open_loop.gamma_min]
         yield from ((f"sample {name}", value) for name, value in compared(found.open_loop.result).items())
@@ -392,8 +399,6 @@ def about_log(found: ol.Audit) -> Iterator[tuple[str, Any]]:
         yield "cold", [found.cold.rows, found.cold.warm, found.cold.users, found.cold.items]
         if found.cold.result is not None:
             yield from ((f"cold {name}", value) for name, value in compared(found.cold.result).items())
-    for line in found.settling:
-        yield f"settling {line.a} - {line.b} {line.metric}", [line.rate, *line.differences, *line.impressions]
     if found.positions is not None:
         for line in found.positions.lines:
             yield f"position {line.position}", [line.rows, line.rate, line.theta, line.low, line.high]

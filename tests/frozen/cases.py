@@ -27,11 +27,16 @@ ERRORS = ("mae", "mse", "rmse", "accuracy")
 RANKS = ("recall@10", "dcg@10", "prec@10", "precision@5", "ndcg@10", "hit@10")
 WHOLE = (*RANKS, "dcg", "rbp", "rbp:0.5", "adg", "atop", "ndcg", "map", "mrr", "auc")
 LISTS = ("coverage@10", "gini@10", "popularity@10", "novelty@10", "new@10", "overlap@10")
-ALL = ("naive", "ips", "snips", "clipped@8", "clipped", "stratified", "stratified@3:width:observed", "stratified@4:count")
 USUAL = ("naive", "ips", "snips", "stratified")
+ALL = (*USUAL, "clipped@8", "clipped", "stratified@3:width:observed", "stratified@4:count")
 BY_USER = (*USUAL, "snips_user", "ips_eq3", "clipped@8")
-EVERY_SHOWN = ("sips", "snsips", "rips", "snrips", "rips_dr", "iips", "sniips", "iips_dr", "pbm", "snpbm", "pbm_dr", "pi")
+BY_LIST = ("sips", "snsips", "rips", "snrips", "rips_dr")
+BY_PLACE = ("iips", "sniips", "pbm", "snpbm", "sips")
+OF_RANKERS = (*BY_LIST, *BY_PLACE, "iips_dr", "pbm_dr", "pi")
 RUNNING = {"running": "near"}
+REORDERED = {"candidates": "shown"}
+REFITTED = {"refit": True, "replicates": 20}
+PART = {"metrics": ("mae", "accuracy"), "estimators": USUAL, "form": "partial"}
 
 EVALUATED = {
     "errors": Question(metrics=ERRORS, estimators=ALL),
@@ -46,13 +51,11 @@ EVALUATED = {
     "errors-balanced": Question(metrics=("mae", "mse"), estimators=USUAL, p="balanced"),
     "errors-none": Question(metrics=("mae", "mse"), estimators=("naive",), p="none"),
     "level-99": Question(metrics=("mae",), estimators=USUAL, options={"level": 0.99}),
-    "missing-drop": Question(metrics=("mae", "accuracy"), estimators=USUAL, form="partial", options={"missing": "drop"}),
-    "missing-worst": Question(metrics=("mae", "accuracy"), estimators=USUAL, form="partial", options={"missing": "worst"}),
+    "missing-drop": Question(**PART, options={"missing": "drop"}),
+    "missing-worst": Question(**PART, options={"missing": "worst"}),
     "doubly-robust": Question(metrics=("mae", "mse"), estimators=("snips", "dr"), imputed=True),
-    "refit": Question(metrics=("mae",), estimators=("snips", "ips"), p="logistic", options={"refit": True, "replicates": 20}),
-    "refit-balanced": Question(
-        metrics=("mae",), estimators=("snips",), p="balanced-uniform", options={"refit": True, "replicates": 20}
-    ),
+    "refit": Question(metrics=("mae",), estimators=("snips", "ips"), p="logistic", options=REFITTED),
+    "refit-balanced": Question(metrics=("mae",), estimators=("snips",), p="balanced-uniform", options=REFITTED),
     "lists": Question(metrics=(*RANKS, *LISTS), estimators=BY_USER, form="lists", options=RUNNING),
     "lists-excluded": Question(metrics=(*RANKS, *LISTS), estimators=USUAL, form="lists", exclude=True, options=RUNNING),
     "lists-part": Question(metrics=RANKS, estimators=USUAL, form="lists", part=True),
@@ -60,14 +63,14 @@ EVALUATED = {
     "full": Question(metrics=("mae", *WHOLE, *LISTS), estimators=BY_USER, form="full", options=RUNNING),
     "full-excluded": Question(metrics=(*WHOLE, *LISTS), estimators=USUAL, form="full", exclude=True, options=RUNNING),
     "full-part": Question(metrics=("mae", *WHOLE, *LISTS), estimators=USUAL, form="full", part=True, options=RUNNING),
-    "full-threshold": Question(metrics=("recall@10", "ndcg@10"), estimators=USUAL, form="full", options={"threshold": 3}),
+    "full-threshold": Question(metrics=("recall@10", "ndcg@10"), form="full", options={"threshold": 3}),
     "full-clusters": Question(metrics=("recall@10", "dcg@10"), estimators=USUAL, form="full", clusters=100),
     "full-none": Question(metrics=("recall@10", "ndcg", "auc"), estimators=("naive",), form="full", p="none"),
     "full-fitted": Question(metrics=("recall@10", "dcg"), estimators=USUAL, form="full", p="logistic"),
     "counts": Question(metrics=WHOLE, estimators=USUAL, form="counts"),
     "counts-excluded": Question(metrics=WHOLE, estimators=USUAL, form="counts", exclude=True),
     "positives": Question(
-        metrics=("recall@10", "adg", "ndcg@10", "popularity@10"), estimators=("naive",), form="full", p="none", positives=True
+        metrics=("recall@10", "adg", "popularity@10"), estimators=("naive",), form="full", p="none", positives=True
     ),
     "own": Question(metrics=("cubed", "halving", "patience@8"), estimators=("naive", "snips", "shrunk"), form="full"),
     "own-lists": Question(metrics=("patience@8",), estimators=("snips", "shrunk"), form="lists"),
@@ -96,19 +99,19 @@ AUDITED = {
     "doubly-robust": Question(metrics=("mae",), estimators=("snips", "dr", "ips"), imputed=True),
     "naive-bayes": Question(metrics=("mae",), p="naive-bayes", options={"strata": (5,)}),
     "balanced": Question(metrics=("mae",), p="balanced", options={"strata": (5,)}),
-    "refit": Question(metrics=("mae",), p="logistic", options={"strata": (5,), "refit": True, "replicates": 20}),
+    "refit": Question(metrics=("mae",), p="logistic", options=REFITTED | {"strata": (5,)}),
     "rehearsal": Question(metrics=("mae",), p="logistic", form="full", options={"strata": (5,), "rehearse": 4}),
     "own": Question(metrics=("cubed",), estimators=("shrunk", "snips")),
     "similarity": Question(metrics=("recall@10",), form="full", similar=True),
 }  # fmt: skip
 
 OF_SHOWN = {
-    "everything": Shown(metrics=("clicks", "ctr", "dcg"), estimators=EVERY_SHOWN, exam="randomised", imputed=True),
-    "same-log": Shown(metrics=("clicks", "dcg"), estimators=("pbm", "snpbm", "pbm_dr"), exam="randomised", same=True, imputed=True),
-    "theta": Shown(estimators=EVERY_SHOWN, imputed=True),
-    "propensity": Shown(estimators=("iips", "sniips", "pbm", "snpbm", "sips"), logged=("p",)),
-    "exposure": Shown(estimators=("iips", "sniips", "pbm", "snpbm", "sips"), logged=("x", "prefix")),
-    "reordered": Shown(metrics=("clicks", "dcg"), estimators=("pbm", "snpbm"), logged=(), options={"candidates": "shown"}),
+    "everything": Shown(metrics=("clicks", "ctr", "dcg"), estimators=OF_RANKERS, exam="randomised", imputed=True),
+    "same-log": Shown(estimators=("pbm", "snpbm", "pbm_dr", "iips_dr"), exam="randomised", same=True, imputed=True),
+    "theta": Shown(estimators=OF_RANKERS, imputed=True),
+    "propensity": Shown(estimators=BY_PLACE, logged=("p",)),
+    "exposure": Shown(estimators=BY_PLACE, logged=("x", "prefix")),
+    "reordered": Shown(metrics=("clicks", "dcg"), estimators=("pbm", "snpbm"), logged=(), options=REORDERED),
     "rows": Shown(estimators=("iips", "sniips", "pbm", "snpbm"), logged=("p", "x"), requests=False),
     "no-users": Shown(estimators=("sniips", "snpbm", "pi"), users=False, form="requests"),
     "scores": Shown(estimators=("sniips", "snpbm"), form="scores"),
@@ -120,14 +123,19 @@ OF_SHOWN = {
 SHOWN_AUDITED = {
     "shown": Shown(exam="randomised"),
     "shown-same-log": Shown(exam="randomised", same=True),
-    "shown-reordered": Shown(metrics=("clicks", "dcg"), logged=("shuffled", "pool"), options={"candidates": "shown"}),
+    "shown-reordered": Shown(metrics=("clicks", "dcg"), logged=("shuffled", "pool"), options=REORDERED),
 }
 
-# The engines that a question is put to on Spark take seconds each.
-ON_SPARK = ("evaluate/errors", "evaluate/full-part", "evaluate/lists-excluded", "audit/errors", "shown/theta", "propensity/logistic")
+ON_SPARK = (  # which takes seconds for each
+    "evaluate/errors-part", "evaluate/full-part", "evaluate/lists-excluded", "audit/errors-text", "shown/theta",
+    "propensity/logistic",
+)  # fmt: skip
 ON_FRAMES = (
-    "uniform", "popularity", "popularity-1", "popularity-as-coded", "logistic", "logistic-features", "naive-bayes", "balanced",
-    "balanced-uniform",
+    "uniform", "popularity", "popularity-1", "popularity-as-coded", "logistic", "logistic-features", "naive-bayes",
+    "balanced", "balanced-uniform",
+)  # fmt: skip
+EXAMINED = (
+    "randomised", "randomised:weighted", "randomised:affine", "user-item", "item", "item:all_pairs", "item:em",
 )  # fmt: skip
 SOLVERS = ("logistic", "balanced", "low-rank", "platt", "isotonic", "popularity", "quantile", "floor")
 
@@ -153,7 +161,7 @@ def cases() -> dict[str, Case]:
         case = _case(f"propensity/{name}", partial(calls.propensity, name), rtol=rtol)
         found.append(case if name in ON_FRAMES else _alone(case.name, case.ask, rtol))
         found.append(_alone(f"check/{name}", lambda _, name=name: calls.checked(name), max(rtol, SOLVED)))
-    for by in ("randomised", "randomised:weighted", "randomised:affine", "user-item", "item", "item:all_pairs", "item:em"):
+    for by in EXAMINED:
         found.append(_alone(f"examination/{by}", lambda _, by=by: calls.examination(by), SOLVED))
     found += [_alone(name, lambda _, make=make: make(), rtol) for name, (make, rtol) in OTHERS.items()]
     return {case.name: case for case in found}

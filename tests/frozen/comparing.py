@@ -36,7 +36,7 @@ def answer(case: Case, at: Engine) -> Numbers:
 
 def plain(value: Any) -> Any:
     """Numbers of twelve digits and lists of them; what is not defined is None."""
-    if isinstance(value, list | tuple | np.ndarray):
+    if isinstance(value, list | tuple) or np.ndim(value) > 0:
         return [plain(part) for part in value]
     if value is None or math.isnan(value):
         return None
@@ -55,20 +55,20 @@ def write(found: Mapping[str, Engines], path: Path = API) -> None:
     path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
 
 
-def shortened(found: Engines, case: Case) -> Engines:
-    """The numbers of all engines without those that repeat the first one's."""
-    first = reference(found)
-    if first is None:
-        return found
-    short: Engines = {}
-    for engine, numbers in found.items():
-        if engine == first or numbers == REFUSAL:
-            short[engine] = numbers
-            continue
-        short[engine] = {n: v for n, v in numbers.items() if not alike(case, n, v, found[first].get(n))}
-        if lacking := [name for name in found[first] if name not in numbers]:
-            short[engine]["without"] = lacking
-    return short
+def updated(frozen: Engines, found: Engines, case: Case) -> Engines:
+    """The numbers of a case with those of some engines replaced; what repeats the first engine's is left out."""
+    known = frozen | found
+    first = next((at for at in case.engines if known.get(at, REFUSAL) != REFUSAL), None)
+    return {at: shortened(known, at, first, case) if at in found else known[at] for at in case.engines if at in known}
+
+
+def shortened(known: Engines, at: str, first: str | None, case: Case) -> Numbers:
+    numbers = known[at]
+    if first is None or at == first or numbers == REFUSAL:
+        return numbers
+    short = {n: value for n, value in numbers.items() if not alike(case, n, value, known[first].get(n, {}))}
+    lacking = [name for name in known[first] if name not in numbers]
+    return short | ({"without": lacking} if lacking else {})
 
 
 def reference(engines: Engines) -> str | None:
@@ -104,6 +104,8 @@ def alike(case: Case, name: str, found: Any, wanted: Any) -> bool:
     """Whether numbers are near enough; what was not known before may be known now."""
     if wanted is None:
         return True
+    if isinstance(wanted, dict):  # nothing is known
+        return False
     if isinstance(wanted, list):
         same_length = isinstance(found, list) and len(found) == len(wanted)
         return same_length and all(alike(case, name, a, b) for a, b in zip(found, wanted, strict=True))

@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.frozen import comparing
@@ -14,12 +16,26 @@ from tests.frozen.cases import SUMS, Case, cases
 # Minutes of processor time would buy little more.
 SLOW = ("check/boosted", "check/low-rank", "propensity/boosted")
 ELSEWHERE = {
-    "polars": ("evaluate/full-excluded", "evaluate/missing-worst", "evaluate/own", "audit/full-fitted", "audit/sample", "shown/everything"),
-    "lazy": ("evaluate/full-part", "evaluate/errors-clusters", "evaluate/counts-excluded", "audit/positives", "propensity/logistic-features"),
+    "polars": (
+        "evaluate/full-excluded", "evaluate/missing-worst", "evaluate/own", "audit/full-fitted", "audit/sample",
+        "shown/everything",
+    ),
+    "lazy": (
+        "evaluate/full-part", "evaluate/errors-clusters", "evaluate/counts-excluded", "audit/positives",
+        "propensity/logistic-features",
+    ),
     "pandas": ("evaluate/errors-text", "evaluate/level-99", "shown/reordered", "propensity/naive-bayes"),
-    "arrow": ("evaluate/errors-columns", "evaluate/lists-text", "audit/errors-part", "shown/theta", "propensity/balanced"),
-    "duckdb": ("evaluate/errors-popularity", "evaluate/full-threshold", "audit/errors-text", "shown/rows", "propensity/logistic"),
-    "files": ("evaluate/errors-population", "evaluate/lists-excluded", "audit/counts", "shown/propensity", "propensity/popularity"),
+    "arrow": (
+        "evaluate/errors-columns", "evaluate/lists-text", "audit/errors-part", "shown/theta", "propensity/balanced",
+    ),
+    "duckdb": (
+        "evaluate/errors-popularity", "evaluate/full-threshold", "audit/errors-text", "shown/rows",
+        "propensity/logistic",
+    ),
+    "files": (
+        "evaluate/errors-population", "evaluate/lists-excluded", "audit/counts", "shown/propensity",
+        "propensity/popularity",
+    ),
 }  # fmt: skip
 
 
@@ -55,13 +71,17 @@ def test_every_case_is_frozen_on_its_engines_and_no_other(frozen):
 
 
 CASE = Case(name="made up", ask=lambda _: {}, rtol=SUMS)
-FROZEN = {"arrays": {"a": [1.0, None], "b holm": 2.0}, "lazy": {"a": [1.5, 1.0], "without": ["b holm"]}, "spark": comparing.REFUSAL}
+FROZEN = {
+    "arrays": {"a": [1.0, None], "b holm": 2.0},
+    "lazy": {"a": [1.5, 1.0], "without": ["b holm"]},
+    "spark": comparing.REFUSAL,
+}
 
 
 @pytest.mark.parametrize(
     ("at", "numbers", "wrong"),
     [
-        ("arrays", {"a": [1.0 + 1e-10, 7.0], "b holm": 2.0001}, 0),  # what was not known may be known, p-values are looser
+        ("arrays", {"a": [1.0 + 1e-10, 7.0], "b holm": 2.0001}, 0),  # what was not known may be known
         ("arrays", {"a": [1.0 + 1e-8, None], "b holm": 2.01}, 2),
         ("arrays", {"a": [1.0], "b holm": 2.0}, 1),
         ("arrays", {"a": [1.0, None], "new": 3.0}, 1),  # b is missing
@@ -79,6 +99,8 @@ def test_what_differs_is_told(at, numbers, wrong):
 
 
 def test_what_repeats_is_kept_once():
-    found = {"arrays": {"a": 1.0, "b": 2.0}, "polars": {"a": 1.0 + 1e-12, "b": 2.0}, "lazy": {"a": 1.5}, "spark": comparing.REFUSAL}
-    short = {"arrays": found["arrays"], "polars": {}, "lazy": {"a": 1.5, "without": ["b"]}, "spark": comparing.REFUSAL}
-    assert comparing.shortened(found, CASE) == short
+    found = {"arrays": {"a": 1.0, "b": 2.0}, "polars": {"a": 1.0 + 1e-12, "b": 2.0}, "lazy": {"a": 1.5}}
+    short = {"arrays": found["arrays"], "polars": {}, "lazy": {"a": 1.5, "without": ["b"]}}
+    refused = {"spark": comparing.REFUSAL}
+    case = replace(CASE, engines=(*found, "spark"))
+    assert comparing.updated({}, found | refused, case) == short | refused
