@@ -144,9 +144,9 @@ def asked_of(q: Question, at: Engine) -> tuple[Any, Any, Any, dict[str, Any]]:
     keywords |= {"max_users": q.clusters} if q.clusters else {}
     if at.reads:
         return *_in_memory(q, rows, excluded, tables, keywords, written), keywords
-    log, p = at.table(written(rows)), "p" if q.p == "known" else None
+    log = at.table(written(rows.with_columns(stars=1.0) if q.positives else rows))
+    p = "p" if q.p == "known" else None
     keywords |= RATINGS | {"population": q.population}
-    keywords |= {"rating": None} if q.positives else {}
     keywords |= {"complete": True} if q.form in ("full", "counts") else {}
     keywords |= {} if excluded is None else {"exclude": at.table(written(excluded.select("uid", "mid")))}
     keywords |= {"share": split()[3], "excluded_share": split()[2]} if q.part else {}
@@ -383,7 +383,7 @@ def about_log(found: ol.Audit) -> Iterator[tuple[str, Any]]:
         yield "weights", [w.n, w.total, w.effective_size, w.largest, w.largest_share, w.quantile(0.5), w.quantile(0.99)]
     if found.friedman is not None:
         f = found.friedman
-        yield "friedman", [f.statistic, f.pvalue, f.users, f.critical_difference, *f.ranks.values()]
+        yield "friedman", [f.statistic, f.users, f.critical_difference, *f.ranks.values()]
     for line in found.settling:
         yield f"settling {line.a} - {line.b} {line.metric}", [line.rate, *line.differences, *line.impressions]
 
