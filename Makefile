@@ -28,7 +28,7 @@ HOLDS_docs  := core
 # every process compiles all modules again, and pytest rewrites all asserts again.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-cores test-extras test-minimum faults fuzz check bench docs clean
+.PHONY: help demo test test-cores test-extras test-minimum faults fuzz mutants check bench docs clean
 .DELETE_ON_ERROR:
 # Two pips in one environment damage it.
 .NOTPARALLEL:
@@ -42,6 +42,7 @@ help:
 	@echo "make test-minimum  run most tests with the lowest version of every dependency, in $(MINIMUM)"
 	@echo "make faults        kill each command 50 times, and count what is torn or left behind (ARGS='--each 5 train')"
 	@echo "make fuzz          try changed files for MINUTES=30, and print the counts (SEED=0)"
+	@echo "make mutants       break COUNT=40 lines of formulas one by one, and list those that no test notices (SEED=0)"
 	@echo "make check         style, types and layers"
 	@echo "make bench         measure against other libraries"
 	@echo "make docs          build the documentation in site/, with the tutorials run (their code is tested by make test)"
@@ -94,6 +95,11 @@ SEED    ?= 0
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
+# Breaks are made in a copy of the tree in .mutants, where results are kept; ARGS='--again FILE' makes those of a file again.
+COUNT   ?= 40
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT) $(ARGS)
+
 # Both runs of pyright take most of the time, and one core each.
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -111,7 +117,7 @@ docs: $(VENV)/.installed-docs
 	@echo "Open site/index.html in a browser."
 
 clean:
-	rm -rf $(VENV) $(MINIMUM) demo dist build site bench/.envs bench/results.json .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) $(MINIMUM) demo dist build site .mutants bench/.envs bench/results.json .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
 	  spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
