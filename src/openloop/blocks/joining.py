@@ -17,7 +17,7 @@ from openloop.blocks.population import IdIndex, Population
 from openloop.blocks.store import Store
 from openloop.blocks.tables import table_ranks
 from openloop.core.vocabulary import Array, Bools, Int64s, Ints
-from openloop.kernels.joining import match
+from openloop.kernels.joining import match, order_of_pairs
 
 SHOWN = 3  # pairs or users that an error names
 LARGEST = 2**31  # no list is longer
@@ -207,7 +207,7 @@ class _BlockJoin:
         frame = self.join.log.store.frame(self.first, self.last)
         pairs = self._coded(frame, self.join.log)
         rows, order, repeats = self._sorted(pairs, frame)
-        return rows, frame[pl.Series(order)], repeats
+        return rows, frame.select(pl.exclude("user", "item", "row"))[pl.Series(order)], repeats
 
     def _excluded(self, rows: Pairs) -> tuple[Pairs, Pairs, LogFaults]:
         """The excluded pairs less the scored ones: the item being ranked always is a candidate; and all of them."""
@@ -224,22 +224,22 @@ class _BlockJoin:
         if not dealt.coded:
             user = self.user_index.find(frame["user"])
             return Pairs(user=user, item=self.join.population.item_index.find(frame["item"]))
-        place = IdIndex(self.users.astype(np.int64)).find(frame["user"])
+        population = self.join.population
+        place = population.place_of_code[frame["user"].to_numpy()] - np.int32(population.by_bucket[1][self.first])
         return Pairs(user=place, item=frame["item"].to_numpy())
 
     def _sorted(self, pairs: Pairs, frame: pl.DataFrame) -> tuple[Pairs, Int64s, LogFaults]:
         """The pairs by user and item, each once; where they were; and what is wrong with them."""
-        known = (pairs.user >= 0) & (pairs.item >= 0)
-        cell = np.where(known, pairs.cell(self.n_items), -1)
-        order = np.argsort(cell, kind="stable")
-        order = order[np.count_nonzero(~known) :]
-        again = np.flatnonzero(np.diff(cell[order]) == 0)
-        if len(order) == len(cell) and not len(again):
-            return pairs.take(order), order, LogFaults()
-        row = frame["row"].to_numpy() if "row" in frame.columns else np.arange(len(cell))
-        strange = np.sort(row[~known])
+        order = order_of_pairs(pairs.user, pairs.item, len(self.users), self.n_items)
+        ordered = pairs.take(order)
+        again = np.flatnonzero(np.diff(ordered.cell(self.n_items)) == 0)
+        if len(order) == len(pairs) and not len(again):
+            return ordered, order, LogFaults()
+        row = frame["row"].to_numpy() if "row" in frame.columns else np.arange(len(pairs))
+        strange = np.sort(row[(pairs.user < 0) | (pairs.item < 0)])
         faults = LogFaults(n_strange=len(strange), strange=tuple(strange[:SHOWN].tolist()))
         if len(again):
+            cell = np.where((pairs.user >= 0) & (pairs.item >= 0), pairs.cell(self.n_items), -1)
             twice = np.unique(cell[order[again]])
             first = min(twice, key=lambda c: row[np.flatnonzero(cell == c)[0]])
             here = np.flatnonzero(cell == first)
@@ -383,8 +383,9 @@ class _Answer:
 
 
 def _ordered(pairs: Pairs) -> Pairs:
-    """The pairs by user, then by item."""
-    return pairs.take(np.lexsort((pairs.item, pairs.user)))
+    """The pairs by user, then by item; first those of items that the population lacks."""
+    n_users, n_items = int(pairs.user.max(initial=-1)) + 1, int(pairs.item.max(initial=-1)) + 1
+    return pairs.take(order_of_pairs(pairs.user, pairs.item + np.int32(1), n_users, n_items + 1))
 
 
 def _repeated_ranks(user: Ints, rank: Array) -> int:
