@@ -228,7 +228,7 @@ class _BlockJoin:
         place = population.place_of_code[frame["user"].to_numpy()] - np.int32(population.by_bucket[1][self.first])
         return Pairs(user=place, item=frame["item"].to_numpy())
 
-    def _sorted(self, pairs: Pairs, frame: pl.DataFrame) -> tuple[Pairs, Int64s, LogFaults]:
+    def _sorted(self, pairs: Pairs, frame: pl.DataFrame) -> tuple[Pairs, Ints, LogFaults]:
         """The pairs by user and item, each once; where they were; and what is wrong with them."""
         order = order_of_pairs(pairs.user, pairs.item, len(self.users), self.n_items)
         ordered = pairs.take(order)
