@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
-from openloop.blocks.joining import Dealt
+from openloop.blocks.joining import Dealt, Join
+from openloop.blocks.local import Blocks, LocalBlocks
 from openloop.blocks.population import IdSet, Population
 from openloop.blocks.readers import batches
 from openloop.blocks.store import Budget, Store
@@ -45,6 +46,56 @@ class ReadIds:
         if side in self.sets:
             self.sets[side].add(ids)
         return ids
+
+
+class Dealer(Protocol):
+    """What reads tables and joins them, here or on executors."""
+
+    def deal(
+        self,
+        table: InputTable,
+        columns: Mapping[str, str],
+        checks: Mapping[str, Check],
+        ids: ReadIds,
+        *,
+        numbered: bool = False,
+    ) -> Dealt:
+        """As `deal_table`; what it notes and counts is complete after `finish`."""
+        ...
+
+    def finish(self) -> None:
+        """Read what is not yet read."""
+        ...
+
+    def join(self, join: Join) -> Blocks:
+        """The blocks of all that was dealt."""
+        ...
+
+
+class LocalDealer:
+    """Reads tables on this machine, and keeps them in memory and on disk."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = Budget() if budget is None else budget
+
+    def deal(
+        self,
+        table: InputTable,
+        columns: Mapping[str, str],
+        checks: Mapping[str, Check],
+        ids: ReadIds,
+        *,
+        numbered: bool = False,
+    ) -> Dealt:
+        """The rows of a table by bucket; see `deal_table`."""
+        return deal_table(table, columns, checks, self.budget, ids, numbered=numbered)
+
+    def finish(self) -> None:
+        """Every table is read when it is dealt."""
+
+    def join(self, join: Join) -> Blocks:
+        """The blocks, in threads."""
+        return LocalBlocks(join, self.budget)
 
 
 def deal_table(

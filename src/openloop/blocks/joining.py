@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from openloop.blocks.block import Block, Outcome, Pairs
 from openloop.blocks.population import IdIndex, Population
-from openloop.blocks.store import Store
 from openloop.blocks.tables import table_ranks
 from openloop.core.vocabulary import Array, Bools, Int64s, Ints
 from openloop.kernels.joining import match
@@ -27,11 +26,25 @@ UNLISTED = -1  # in the place of the candidates above an item that a list does n
 Examples = tuple[tuple[Any, ...], ...]
 
 
+class Rows(Protocol):
+    """Rows by bucket, wherever they are."""
+
+    rows: Int64s  # of each bucket, or of some of them together
+
+    def frame(self, first: int, last: int) -> pl.DataFrame:
+        """Those of the buckets first … last - 1."""
+        ...
+
+    def release(self, first: int, last: int) -> None:
+        """Keep those of these buckets no longer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dealt:
     """The rows of a table by bucket of their users; `coded`: their users and items are codes of the population."""
 
-    store: Store
+    store: Rows
     coded: bool = False
 
     @property

@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from openloop.blocks.dealing import ReadIds, deal_feedback, deal_table
+from openloop.blocks.dealing import Dealer, LocalDealer, ReadIds, deal_feedback
 from openloop.blocks.joining import Dealt, JoinFacts
 from openloop.blocks.population import IdSet, Population, vocabulary_of
-from openloop.blocks.store import Budget
 from openloop.core.feedback import Array, Feedback, Floats, check_propensities
 from openloop.core.levels import LevelSample
 from openloop.core.propensities import Propensities, check_exposure, grid_of, row_propensities
@@ -106,9 +105,14 @@ class LogInput:
         """What notes the ids of its rows."""
         raise NotImplementedError
 
-    def deal(self, models: Mapping[str, str], budget: Budget, ids: ReadIds) -> tuple[Dealt, Dealt | None]:
+    dealer: Dealer
+
+    def deal(self, models: Mapping[str, str], ids: ReadIds) -> tuple[Dealt, Dealt | None]:
         """Its rows and those that are excluded, by bucket; `models` are columns that models are."""
         raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse what is wrong with its rows by themselves, once all are read."""
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
         """The users and items."""
@@ -154,6 +158,7 @@ class FeedbackInput(LogInput):
 
     def __init__(self, log: Feedback, propensities: Any, question: Question) -> None:
         _check_feedback(log, question)
+        self.dealer = self._local = LocalDealer()
         self._log, self._question, self._given = log, question, propensities
         self._exclude: Feedback | None = question.exclude
         if self._exclude is not None and other_users(log, self._exclude):
@@ -181,9 +186,9 @@ class FeedbackInput(LogInput):
     def new_ids(self) -> ReadIds:
         return ReadIds()
 
-    def deal(self, models: Mapping[str, str], budget: Budget, ids: ReadIds) -> tuple[Dealt, Dealt | None]:
+    def deal(self, models: Mapping[str, str], ids: ReadIds) -> tuple[Dealt, Dealt | None]:
         del models, ids  # no column of a Feedback is a model, and its ids are known
-        population = self._population
+        population, budget = self._population, self._local.budget
         dealt = deal_feedback(self._log, self._columns, population, budget)
         return dealt, None if self._exclude is None else deal_feedback(self._exclude, {}, population, budget)
 
@@ -360,6 +365,7 @@ class ScanInput(LogInput):
     """A log whose rows stay where they are, and one like it that is excluded."""
 
     def __init__(self, log: Log, propensities: Any, question: Question) -> None:
+        self.dealer = LocalDealer()
         self._log, self._question = log, question
         self._exclude: Log | None = question.exclude
         self.table = log.table
@@ -376,7 +382,9 @@ class ScanInput(LogInput):
         self._excluded_share = 0.0 if self._exclude is None else self._exclude.share or 0.0
         self.is_one_log = self._exclude is not None and log.origin is not None and log.origin is self._exclude.origin
         self.open_users = isinstance(log.users, int)
-        self._ids = ReadIds()
+        self._ids = self._excluded_ids = ReadIds()
+        self._dealt: Dealt
+        self._excluded: Dealt | None = None
         self._population_found: Population | None = None
 
     def new_ids(self) -> ReadIds:
@@ -384,29 +392,31 @@ class ScanInput(LogInput):
         self._ids = ReadIds(sets={side: IdSet() for side, known in sides.items() if not isinstance(known, Vocabulary)})
         return self._ids
 
-    def deal(self, models: Mapping[str, str], budget: Budget, ids: ReadIds) -> tuple[Dealt, Dealt | None]:
-        log = self._log
+    def deal(self, models: Mapping[str, str], ids: ReadIds) -> tuple[Dealt, Dealt | None]:
+        log, exclude = self._log, self._exclude
         columns = {role: log.columns[role] for role in ("user", "item", "rating") if role in log.columns}
         checks: dict[str, Any] = {"rating": values.ratings, P: values.propensities}
         if self._p is not None:
             columns[P] = self._p
         checks |= {role: partial(_numbers, log.table.name) for role in models}
-        dealt = deal_table(log.table, columns | dict(models), checks, budget, ids, numbered=True)
-        if not dealt.n_rows:
+        self._dealt = self.dealer.deal(log.table, columns | dict(models), checks, ids, numbered=True)
+        if exclude is not None:
+            pairs = {side: exclude.columns[side] for side in ("user", "item")}
+            self._excluded_ids = replace_kinds(ids)
+            self._excluded = self.dealer.deal(exclude.table, pairs, {}, self._excluded_ids, numbered=True)
+        return self._dealt, self._excluded
+
+    def check(self) -> None:
+        log, exclude, kinds = self._log, self._exclude, self._ids.kinds
+        if not self._dealt.n_rows:
             raise EmptyError(f"{log.table.name}: no rows; an estimate needs at least one observed cell.")
-        self.n_rows = dealt.n_rows
-        if self._exclude is None:
-            return dealt, None
-        pairs = {side: self._exclude.columns[side] for side in ("user", "item")}
-        own = replace_kinds(ids)
-        excluded = deal_table(self._exclude.table, pairs, {}, budget, own, numbered=True)
-        self.n_excluded = excluded.n_rows
-        for side, kind in own.kinds.items():
-            if kind != ids.kinds[side]:
-                raise InputError(
-                    f"{self._exclude.table.name}: its {side} ids are {kind}, the log's {ids.kinds[side]}; cast one side."
-                )
-        return dealt, excluded
+        self.n_rows = self._dealt.n_rows
+        if exclude is None or self._excluded is None:
+            return
+        self.n_excluded = self._excluded.n_rows
+        for side, kind in self._excluded_ids.kinds.items():
+            if kind != kinds[side]:
+                raise InputError(f"{exclude.table.name}: its {side} ids are {kind}, the log's {kinds[side]}; cast one side.")
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
         users, items = (
