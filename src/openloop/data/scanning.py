@@ -30,5 +30,6 @@ class Log:
     positives: bool = False
     floor: float = 0.0
     item_rows: Any = None
+    executors: bool = True  # of Spark, which have openloop and reduce the rows; else the driver reads them
     groups: Mapping[str, str] = field(default_factory=dict[str, str])  # columns by grouping
     notes: tuple[str, ...] = ()

@@ -365,7 +365,7 @@ class ScanInput(LogInput):
     """A log whose rows stay where they are, and one like it that is excluded."""
 
     def __init__(self, log: Log, propensities: Any, question: Question) -> None:
-        self.dealer = LocalDealer()
+        self.dealer = _dealer(log)
         self._log, self._question = log, question
         self._exclude: Log | None = question.exclude
         self.table = log.table
@@ -436,7 +436,8 @@ class ScanInput(LogInput):
         named += [] if self._exclude is None else [(self._exclude.table.name, facts.exclude)]
         for name, faults in named:
             if faults.pairs:
-                raise pairs_repeat(name, faults.pairs, faults.first, list(faults.rows))
+                numbers = list(faults.rows) if isinstance(self.dealer, LocalDealer) else []  # frames of Spark have none
+                raise pairs_repeat(name, faults.pairs, faults.first, numbers)
 
     def excluded_share(self, facts: JoinFacts, over: Any, population: Population) -> float | Floats:
         return self._excluded_share
@@ -458,6 +459,15 @@ class ScanInput(LogInput):
     def some_ids(self) -> list[Any]:
         found = self._population_found
         return [] if found is None else [found.users.ids[:1].tolist()[0], found.items.ids[:1].tolist()[0]]
+
+
+def _dealer(log: Log) -> Dealer:
+    """Executors for frames of Spark, if they have openloop; else this machine."""
+    if log.table.frame is None or not log.executors:
+        return LocalDealer()
+    from openloop.blocks.spark import SparkDealer
+
+    return SparkDealer(log.table.frame.sparkSession)
 
 
 def _numbers(what: str, column: Any, _where: str) -> Floats:
