@@ -24,6 +24,7 @@ from openloop.support.sizes import written
 from openloop.support.system_errors import FULL, system_error
 
 BUCKETS = 256
+BLOCK_ROWS = 100_000  # of a block on average, or fewer
 GROUP = 16  # buckets of a batch that share memory, which is free again when all of them are released
 UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not say
 
@@ -38,7 +39,7 @@ def bucket_of(ids: pl.Series) -> npt.NDArray[np.uint8]:
     return buckets_of_text(np.frombuffer(data or b"", np.uint8), ends)
 
 
-def bounds(rows: npt.NDArray[np.int64], target: int = 100_000) -> list[tuple[int, int]]:
+def bounds(rows: npt.NDArray[np.int64], target: int = BLOCK_ROWS) -> list[tuple[int, int]]:
     """Blocks as ranges of buckets: as few as give each at most `target` rows on average, a power of two up to 256."""
     blocks = 1
     while blocks < BUCKETS and rows.sum() > target * blocks:
