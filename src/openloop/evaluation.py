@@ -21,7 +21,7 @@ from openloop.comparison.plan import chosen_pairs, conclude
 from openloop.moments.inputs import numbers_of
 from openloop.moments.preparing import block_source
 from openloop.moments.source import BlockSource
-from openloop.sources.question import Question, within_lists
+from openloop.sources.question import Question, strata_of, within_lists
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
@@ -226,6 +226,7 @@ def evaluate(
     with prepared(models, log, propensities, Question(**fields_of(Question, given))) as ready:
         for text in ready.warnings:
             warnings.warn(f"evaluate: {text}.", ThresholdWarning, stacklevel=2)
+        ready.source.survey(ready.metrics, strata_of(ready.methods))
         found = ready.compare(pairs)
         return replace(found, notes=(*found.notes, *ready.warnings))
 

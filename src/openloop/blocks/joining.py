@@ -119,6 +119,7 @@ class JoinFacts:
     rows_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of the log
     excluded_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of all that is excluded
     users: int = 0  # with scored rows
+    levels: tuple[pl.DataFrame, ...] = ()  # of each block its distinct ratings, "value", and their "rows"
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
         empty = TableFacts()
@@ -128,7 +129,7 @@ class JoinFacts:
             overlap=self.overlap + other.overlap, excluded=self.excluded + other.excluded,
             rows_of_items=_added(self.rows_of_items, other.rows_of_items),
             excluded_of_items=_added(self.excluded_of_items, other.excluded_of_items),
-            users=self.users + other.users,
+            users=self.users + other.users, levels=self.levels + other.levels,
         )  # fmt: skip
 
 
@@ -206,7 +207,7 @@ class _BlockJoin:
             log=repeats, exclude=again, tables=facts, overlap=len(every_excluded) - len(excluded),
             excluded=len(excluded), rows_of_items=np.bincount(rows.item, minlength=self.n_items),
             excluded_of_items=np.bincount(every_excluded.item, minlength=self.n_items),
-            users=int(np.count_nonzero(np.diff(block.user_ptr))),
+            users=int(np.count_nonzero(np.diff(block.user_ptr))), levels=(counts_of(block.rating),),
         )  # fmt: skip
         return Block(
             users=block.users, user_start=block.user_start, rows=rows, rating=block.rating, columns=block.columns,
@@ -393,6 +394,11 @@ class _Answer:
         self.kept = pairs
         if not short:
             self._values["above"], self._values["tied"] = table_ranks(block, pairs, self._n_items)
+
+
+def counts_of(values: Array) -> pl.DataFrame:
+    """The distinct values, "value", and the "rows" of each."""
+    return pl.Series("value", values).value_counts(name="rows")
 
 
 def _ordered(pairs: Pairs) -> Pairs:

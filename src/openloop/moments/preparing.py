@@ -65,7 +65,7 @@ class _Preparation:
         try:
             self._refuse(facts, dealing)
             asked = self._asked(population)
-            levels = LevelCounts.of(blocks.map)
+            levels = LevelCounts.of_parts(facts.levels)
             threshold = default_threshold(levels.values) if question.threshold is None else float(question.threshold)
             said = self._ask(blocks, asked, population, threshold)
             predicted = self._predicted(said)
