@@ -120,6 +120,7 @@ class JoinFacts:
     rows_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of the log
     excluded_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of all that is excluded
     users: int = 0  # with scored rows
+    levels: tuple[pl.DataFrame, ...] = ()  # of each block its distinct ratings, "value", and their "rows"
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
         empty = TableFacts()
@@ -129,7 +130,7 @@ class JoinFacts:
             overlap=self.overlap + other.overlap, excluded=self.excluded + other.excluded,
             rows_of_items=_added(self.rows_of_items, other.rows_of_items),
             excluded_of_items=_added(self.excluded_of_items, other.excluded_of_items),
-            users=self.users + other.users,
+            users=self.users + other.users, levels=self.levels + other.levels,
         )  # fmt: skip
 
 
@@ -208,7 +209,7 @@ class _BlockJoin:
             log=repeats, exclude=again, tables=facts, overlap=len(every_excluded) - len(excluded),
             excluded=len(excluded), rows_of_items=np.bincount(rows.item, minlength=self.n_items),
             excluded_of_items=np.bincount(every_excluded.item, minlength=self.n_items),
-            users=int(np.count_nonzero(np.diff(block.user_ptr))),
+            users=int(np.count_nonzero(np.diff(block.user_ptr))), levels=(counts_of(block.rating),),
         )  # fmt: skip
         return Block(
             users=block.users, user_start=block.user_start, rows=rows, rating=block.rating, columns=block.columns,
@@ -417,6 +418,11 @@ def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
     )
     place = np.searchsorted(means["cell"].to_numpy(), kept)
     return means["rating"].gather(place).cast(pl.Float32)
+
+
+def counts_of(values: Array) -> pl.DataFrame:
+    """The distinct values, "value", and the "rows" of each."""
+    return pl.Series("value", values).value_counts(name="rows")
 
 
 def _ordered(pairs: Pairs) -> Pairs:

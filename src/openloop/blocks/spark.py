@@ -31,9 +31,10 @@ from openloop.support.sizes import RESULT
 
 Result = TypeVar("Result")
 
-# Parts of the users, each a task: a power of two, as many for each core as keep all of them busy. Spark moves all rows
-# of a part at once and 2 GiB at most, so even a small cluster has the least number.
-PER_CORE, FEWEST = 4, 32
+# Parts of the users: a power of two. Spark moves the rows of a part at once and 2 GiB at most, so there are many even on
+# a small cluster; a task works on several, where they are small.
+PER_CORE, FEWEST = 4, 32  # tasks of a core, so that all cores are busy; parts
+SMALL, LARGE = 2**22, 2**27  # bytes of a task: with fewer, Spark takes longer to start it than the work takes
 CELL_TYPES = "part int, table int, place int, rows binary, told binary"
 UNABLE = re.compile(
     r"No module named '?([\w.]+)'?|PYTHON_VERSION_MISMATCH|Python in worker has different version"
@@ -46,7 +47,10 @@ class SparkDealer:
 
     def __init__(self, session: Any) -> None:
         self._session = session
-        self._n_parts = _parts(session)
+        self._n_tasks = PER_CORE * _cores(session)
+        self._n_parts = FEWEST
+        while self._n_parts < min(self._n_tasks, BUCKETS):
+            self._n_parts *= 2
         self._frames: list[Any] = []
         self._dealt: list[tuple[Dealt, PartRows, Mapping[str, Any], ReadIds]] = []
         self._packed: Any = None
@@ -93,9 +97,12 @@ class SparkDealer:
             told = list(_told(self._packed))
             for reading in sorted((x for x in told if isinstance(x, Reading)), key=lambda x: (x.table, x.place)):
                 self._note(reading)
+            size = 0
             for found in (x for x in told if isinstance(x, Ids)):
+                size += found.size
                 for number, ids in found.sets.items():
                     sets[number].add(ids)
+        self._n_tasks = sorted((size // LARGE, self._n_tasks, size // SMALL))[1]
 
     def _note(self, reading: Reading) -> None:
         _, store, checks, ids = self._dealt[reading.table]
@@ -110,7 +117,7 @@ class SparkDealer:
     def join(self, join: Join) -> SparkBlocks:
         """The blocks of all that was read: one job."""
         with _released_on_error(self._packed):
-            blocks = SparkBlocks(self._packed, join)
+            blocks = SparkBlocks(self._packed.coalesce(max(1, min(self._n_tasks, self._n_parts))), join)
         self._packed.unpersist()
         return blocks
 
@@ -153,16 +160,12 @@ def on_spark(table: InputTable) -> bool:
     return table.frame is not None
 
 
-def _parts(session: Any) -> int:
-    """How many parts users are dealt to; where Spark does not say how many cores there are, the least number."""
+def _cores(session: Any) -> int:
+    """How many tasks run at once, as far as Spark says it."""
     try:
-        cores = int(session.sparkContext.defaultParallelism)
+        return int(session.sparkContext.defaultParallelism)
     except Exception:  # noqa: BLE001 (Spark Connect has no context, and several ways to say so)
-        cores = 0
-    n_parts = FEWEST
-    while n_parts < min(PER_CORE * cores, BUCKETS):
-        n_parts *= 2
-    return n_parts
+        return FEWEST // PER_CORE
 
 
 def _quoted(name: str) -> str:

@@ -157,8 +157,9 @@ class Deal:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Ids:
-    """The distinct ids of a block, by the number of the set that wants them."""
+    """The distinct ids of a block, by the number of the set that wants them; and its bytes."""
 
+    size: int
     sets: Mapping[int, pl.Series]
 
 
@@ -199,7 +200,7 @@ class Pack:
             first, last = part * width + low, part * width + high
             packed = pickle.dumps((first, last, {table: written(frame) for table, frame in rows.items()}), protocol=5)
             sets = {number: self._ids(rows, wanted) for number, wanted in self.sets.items()}
-            yield cells(place=first, rows=packed, told=Ids(sets=sets))
+            yield cells(place=first, rows=packed, told=Ids(size=len(packed), sets=sets))
 
     def _ids(self, rows: Mapping[int, pl.DataFrame], wanted: Iterable[tuple[int, str]]) -> pl.Series:
         ids = IdSet()

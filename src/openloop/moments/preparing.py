@@ -65,7 +65,7 @@ class _Preparation:
         try:
             self._refuse(facts, dealing)
             asked = self._asked(population)
-            levels = LevelCounts.of(blocks.map)
+            levels = LevelCounts.of_parts(facts.levels)
             self.log.with_levels(levels.span)
             p = self.log.fit(facts, population, self.notes)
             threshold = default_threshold(levels.values) if question.threshold is None else float(question.threshold)
