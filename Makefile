@@ -28,7 +28,7 @@ HOLDS_docs  := core
 # every process compiles all modules again, and pytest rewrites all asserts again.
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-extras test-minimum faults fuzz check bench docs clean
+.PHONY: help demo test test-cores test-extras test-minimum faults fuzz mutants check bench docs clean
 .DELETE_ON_ERROR:
 # Two pips in one environment damage it.
 .NOTPARALLEL:
@@ -36,11 +36,13 @@ unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make demo          run the demonstration, and write demo/report.html"
 	@echo "make test          run the tests (ARGS='-k ranking' passes options to pytest)"
+	@echo "make test-cores    run some numeric tests as on two kinds of processors"
 	@echo "make test-extras   run those that need torch, Triton, Cornac, Chromium, axe-core, MkDocs, implicit, LightFM, Surprise,"
 	@echo "                   LensKit, FAISS or build, which you install yourself (.ci/run says which versions)"
 	@echo "make test-minimum  run most tests with the lowest version of every dependency, in $(MINIMUM)"
 	@echo "make faults        kill each command 50 times, and count what is torn or left behind (ARGS='--each 5 train')"
 	@echo "make fuzz          try changed files for MINUTES=30, and print the counts (SEED=0)"
+	@echo "make mutants       break COUNT=40 lines of formulas one by one, and list those that no test notices (SEED=0)"
 	@echo "make check         style, types and layers"
 	@echo "make bench         measure against other libraries"
 	@echo "make docs          build the documentation in site/, with the tutorials run (their code is tested by make test)"
@@ -56,6 +58,21 @@ test: $(VENV)/.installed-test
 # Tests of what this Makefile does not install; in CI (CI=true) none of them may skip.
 test-extras: $(VENV)/.installed-test
 	$(PYTEST) -m extra $(ARGS)
+
+# Sums round otherwise on another processor. OpenBLAS takes the name of one, and does not look whether this one knows its
+# instructions: it would be stopped by the first that it does not know. So these are the two newest that it can execute.
+CPU_FLAGS  = $(shell grep -m 1 '^flags' /proc/cpuinfo 2>/dev/null)
+lacks      = $(filter-out $(CPU_FLAGS),$(1))
+X86_TYPES  = $(if $(call lacks,avx512f avx512cd avx512bw avx512dq avx512vl),,SkylakeX) $(if $(call lacks,avx2 fma),,Haswell) Nehalem
+CORE_TYPES = $(if $(filter x86_64,$(shell uname -m)),$(wordlist 1,2,$(X86_TYPES)),ARMV8)
+# Of linear algebra and descents; not those that start processes, which take longest.
+ROUNDED := tests/learners/test_mf.py tests/learners/test_baselines.py tests/learners/test_covariate_ridge.py \
+  tests/learners/test_exposing.py tests/learners/test_pure_svd.py tests/learners/solvers/test_als.py \
+  tests/learners/solvers/test_lbfgs.py tests/learners/solvers/test_projected.py tests/propensity/solvers/test_newton.py \
+  tests/propensity/solvers/test_calibration.py
+test-cores: $(VENV)/.installed-test
+	@for core in $(CORE_TYPES); do echo "OPENBLAS_CORETYPE=$$core"; \
+	  OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -q -k "not loaded and not process" $(ARGS) $(ROUNDED) || exit; done
 
 # Not in CI. Without Spark, whose own package is larger than all others together.
 LOWEST := tests/audits tests/cli tests/core tests/data tests/estimators tests/kernels tests/metrics tests/propensity \
@@ -78,6 +95,11 @@ SEED    ?= 0
 fuzz: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz --minutes $(MINUTES) --seed $(SEED)
 
+# Breaks are made in a copy of the tree in .mutants, where results are kept; ARGS='--again FILE' makes those of a file again.
+COUNT   ?= 40
+mutants: $(VENV)/.installed-test
+	$(BIN)/python -m tests.mutants --seed $(SEED) --count $(COUNT) $(ARGS)
+
 # Both runs of pyright take most of the time, and one core each.
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check
@@ -95,7 +117,7 @@ docs: $(VENV)/.installed-docs
 	@echo "Open site/index.html in a browser."
 
 clean:
-	rm -rf $(VENV) $(MINIMUM) demo dist build site bench/.envs bench/results.json .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
+	rm -rf $(VENV) $(MINIMUM) demo dist build site .mutants bench/.envs bench/results.json .pytest_cache .ruff_cache .import_linter_cache .hypothesis \
 	  spark-warehouse metastore_db derby.log
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

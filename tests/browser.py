@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import fcntl
 import json
 import os
@@ -94,14 +93,6 @@ class Page:
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
 
-    def press(self, key: str) -> None:
-        """A key, pressed and let go."""
-        codes = {"Tab": 9, "Enter": 13}
-        text = {"text": "\r"} if key == "Enter" else {}
-        for kind in ("keyDown", "keyUp"):
-            pressed = {"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": codes[key]}
-            self.call("Input.dispatchKeyEvent", **pressed, **(text if kind == "keyDown" else {}))
-
     def events(self, *methods: str) -> list[dict[str, Any]]:
         """What was reported of this page."""
         self.run("0")
@@ -119,15 +110,6 @@ class Page:
     def requests(self) -> list[str]:
         """The addresses of all that was asked for."""
         return [e["request"]["url"] for e in self.events("Network.requestWillBeSent")]
-
-    def screenshot(self, path: Path, *, whole: bool = True) -> None:
-        """The page as a picture."""
-        answer = self.call("Page.captureScreenshot", captureBeyondViewport=whole)
-        path.write_bytes(base64.b64decode(answer["data"]))
-
-    def pdf(self) -> bytes:
-        """The page as it is printed."""
-        return base64.b64decode(self.call("Page.printToPDF", printBackground=True)["data"])
 
 
 @contextmanager

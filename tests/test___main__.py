@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from importlib.metadata import version
 
 import openloop as ol
+from openloop.support.version import VERSION
 
 
 def test_the_module_runs_as_the_command():
@@ -14,3 +16,7 @@ def test_the_module_runs_as_the_command():
 def test_it_calls_itself_as_the_command_does():
     run = subprocess.run([sys.executable, "-m", "openloop", "--help"], capture_output=True, text=True, check=True)
     assert "Usage: openloop [OPTIONS]" in run.stdout
+
+
+def test_the_distribution_and_the_package_have_one_version():
+    assert ol.__version__ == VERSION == version("openloop")

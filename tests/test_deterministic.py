@@ -13,8 +13,6 @@ import pytest
 from openloop.support.clock import VARIABLE
 from tests.audit_files import audit_files
 
-ROOT = Path(__file__).parents[1]
-
 
 def ran(folder: Path, hash_seed: str, *words: object) -> None:
     """A command of openloop in a process of its own, with another order of sets."""

@@ -10,14 +10,14 @@ import pytest
 
 from tests.engines import EAGER, converter
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[1]
 TOUR = ROOT / "docs" / "tour.md"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 # The code of these writes files that the page shows (docs/hooks/executed.py).
 MAKERS = {"figures.md", "gallery.md"}
 BLOCK = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
-
-pytestmark = pytest.mark.slow
 
 
 EXTRA = re.compile(r"^(?:import|from) (implicit|torch)\b", re.MULTILINE)
@@ -57,19 +57,6 @@ def test_the_tour_runs_with_a_model_of_implicit_and_two_towers_of_torch(tmp_path
     names = run(TOUR, "implicit", "torch")
     assert names["found"].verdict.winner == "als"
     assert len(blocks(TOUR, "implicit", "torch")) == len(blocks(TOUR)) + 2
-
-
-def test_the_quick_start_has_code():
-    assert len(blocks(ROOT / "README.md")) >= 3
-    assert len(blocks(TOUR)) >= 6
-
-
-def test_links_are_found_with_and_without_an_anchor(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text(
-        "[a](b.md) ![c](d.svg) [e](f.md#g) [h](https://i.example/j)\n```sh\n[k](l.md)\n```\n", encoding="utf-8"
-    )
-    assert links(page) == ["b.md", "d.svg", "f.md"]
 
 
 @pytest.fixture(scope="module")

@@ -70,11 +70,6 @@ def test_an_example_prints_what_its_docstring_says(example, tmp_path, monkeypatc
     assert run(example) == ""
 
 
-@pytest.mark.parametrize("text", [">>> 1 + 1\n3", ">>> import warnings; warnings.warn('old')"])
-def test_a_wrong_result_and_a_warning_are_told(text):
-    assert "Failed example" in run(doctest.DocTestParser().get_doctest(text, {}, "wrong", None, 0))
-
-
 # -- sections ------------------------------------------------------------------------------------------------
 
 SECTION = re.compile(r"^(Args|Attributes|Returns|Yields|Raises|Examples):$\n((?:^(?: .*)?$\n?)*)", re.MULTILINE)
@@ -164,37 +159,3 @@ def lacking():
 
 def test_every_public_name_has_its_parameters_its_result_and_an_example(lacking):
     assert lacking == {}
-
-
-def test_a_gap_is_found():
-    def half(a: int, *, b: int) -> int:
-        """A sum.
-
-        Args:
-            a: One number.
-        """
-        return a + b
-
-    assert gaps(half) == ["Args: b", "Returns", "Examples"]
-
-
-def test_a_full_docstring_has_no_gap():
-    class Pair:
-        """Two numbers.
-
-        Args:
-            a: One number, which
-                may be whole.
-            b: Another one.
-
-        Examples:
-            >>> Pair(1, 2).plus(3)
-            6
-        """
-
-        def __init__(self, a: int, b: int) -> None: ...
-
-        def plus(self, c: int) -> int:
-            """The sum with `c`."""
-
-    assert gaps(Pair) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from pathlib import PurePosixPath
 
 import pytest
@@ -12,15 +11,6 @@ from openloop import errors
 from openloop.errors import did_you_mean, listing, quoted
 
 CLASSES = {name: kind for name, kind in vars(errors).items() if inspect.isclass(kind) and issubclass(kind, Exception)}
-
-
-def test_the_drawn_tree_is_the_real_one():
-    drawn = re.findall(r"(?:[├└]── |^ {4})(\w+) ?(?:\((\w+)\))?", errors.__doc__, re.MULTILINE)
-    own = {name: builtin for name, builtin in drawn if name in CLASSES}
-    assert set(own) == set(CLASSES)
-    for name, builtin in own.items():
-        if builtin:
-            assert builtin in [base.__name__ for base in CLASSES[name].__mro__], name
 
 
 def test_whatever_is_handed_in_wrongly_is_both_an_openloop_error_and_a_value_error():
@@ -34,10 +24,6 @@ def test_whatever_is_handed_in_wrongly_is_both_an_openloop_error_and_a_value_err
 
 def test_a_misspelt_name_gets_its_neighbour_in_its_own_case():
     assert did_you_mean("RATNG", ["Rating", "user"]) == " Did you mean 'Rating'?"
-
-
-def test_a_name_like_no_other_gets_the_list():
-    assert did_you_mean("xyz", ["mae", "mse"]) == " Known: 'mae', 'mse'."
 
 
 @pytest.mark.parametrize(
@@ -63,8 +49,3 @@ def test_long_lists_are_cut_and_counted(values, text):
 )
 def test_a_value_is_shown_without_what_a_terminal_would_obey_and_cut(value, text):
     assert quoted(value) == text
-
-
-def test_long_values_in_lists_are_cut_too():
-    assert listing(["x" * 10**6, "y"]) == "'" + "x" * 200 + "'…, 'y'"
-    assert len(did_you_mean("z" * 300, ["z" * 10**6])) < 300

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +17,6 @@ from openloop.errors import (
     AlignmentError,
     InputError,
     LeakError,
-    NameFormatError,
     OpenloopError,
     PredictionError,
     PropensityError,
@@ -50,18 +48,6 @@ def test_naive_prefers_the_worse_model_and_ips_and_snips_the_better(name):
         assert difference.pvalue < 1e-6
         true = truth.difference("Y1", "Y2", metric=name, estimator="naive").value
         assert abs(difference.value - true) < 4 * difference.stderr
-
-
-def test_naive_overrates_recommending_what_everybody_rated():
-    world = movie_lovers(users=400, items=80)
-    k = int(world.predictions["Y3"][0].sum())
-    options = {"metrics": [f"cg@{k}"], "estimators": ["naive", "ips", "snips"]}
-    result = ol.evaluate({"Y3": world.predictions["Y3"]}, world.observe(0), **options)
-    same(ol.evaluate({"Y3": world.predictions["Y3"]}, world.everything(), **options)["Y3", f"cg@{k}", "ips"].value, 3)
-    naive, ips, snips = (result["Y3", f"cg@{k}", e] for e in options["estimators"])
-    assert naive.value > 4
-    assert abs(ips.value - 3) < 4 * ips.stderr
-    assert abs(snips.value - 3) < 4 * snips.stderr
 
 
 # -- laws ----------------------------------------------------------------------------------------------------
@@ -158,19 +144,6 @@ def test_propensities_come_in_many_forms():
             assert found[key].value == own[key].value
 
 
-def test_those_given_outrank_the_logs_own():
-    found = ol.evaluate(MODELS, LOG, np.full(len(LOG), 0.5), metrics=["mae"], estimators=["snips", "naive"])
-    same(found["a", "mae", "snips"].value, found["a", "mae", "naive"].value)
-
-
-def test_a_floor_is_used():
-    floored = ol.Propensities(values=LOG.propensity, floor=0.5)
-    found = ol.evaluate(MODELS, LOG, floored, metrics=["mae"], estimators=["snips", "clipped@2"])
-    wanted = ol.evaluate(MODELS, LOG, np.maximum(LOG.propensity, 0.5), metrics=["mae"], estimators=["snips"])
-    same(found["a", "mae", "snips"].value, wanted["a", "mae", "snips"].value)
-    assert found["a", "mae", "clipped@2"].diagnostics.clipped_share == 0
-
-
 UNSEEN = ~np.isin(np.arange(360).reshape(30, 12), LOG.cell)
 
 
@@ -203,60 +176,6 @@ def test_propensities_made_for_another_log_are_refused():
         ol.evaluate(MODELS, a, model.predict(b), metrics=["mae"], estimators=["ips"])
 
 
-# -- options -------------------------------------------------------------------------------------------------
-
-
-def test_implicit_feedback_is_relevant_from_one():
-    ones, fives = (replace(LOG, rating=np.full(len(LOG), r, np.float32)) for r in (1, 5))
-    found, wanted = (ol.evaluate(MODELS, log, metrics=["ndcg"], estimators=["naive"]) for log in (ones, fives))
-    assert found["a", "ndcg", "naive"].value == wanted["a", "ndcg", "naive"].value
-
-
-def test_the_threshold_is_inclusive_and_four_by_default():
-    options = {"metrics": ["recall@3"], "estimators": ["naive"]}
-    default, four, above = (
-        ol.evaluate(MODELS, LOG, **options, **t)["a", "recall@3", "naive"]
-        for t in ({}, {"threshold": 4}, {"threshold": 4.01})
-    )
-    assert default.value == four.value
-    assert above.diagnostics.n == np.sum(LOG.rating == 5) < four.diagnostics.n == np.sum(LOG.rating >= 4)
-
-
-def test_the_result_says_that_nothing_was_excluded():
-    note = "nothing is excluded"
-    assert any(note in n for n in ol.evaluate(MODELS, LOG, metrics=["ndcg"], estimators=["naive"]).notes)
-    assert not any(note in n for n in ol.evaluate(MODELS, LOG, metrics=["mae"], estimators=["naive"]).notes)
-    train, test = ol.split(LOG, rng=0)
-    found = ol.evaluate(MODELS, test, metrics=["ndcg"], estimators=["naive"], exclude=train)
-    assert not any(note in n for n in found.notes)
-
-
-def test_users_left_out_are_counted():
-    lone = LOG.take(LOG.user < 10)
-    found = ol.evaluate(MODELS, lone, metrics=["adg"], estimators=["naive"])["a", "adg", "naive"]
-    assert (found.diagnostics.users, found.n_users) == (10, 30)
-    assert any("only 10 users" in flag for flag in found.diagnostics.flags)
-
-
-def test_a_name_may_stand_alone_and_twice():
-    result = ol.evaluate(MODELS, LOG, metrics="MAE", estimators=["naive", "NAIVE"])
-    assert list(result.estimates) == [("a", "mae", "naive"), ("b", "mae", "naive")]
-
-
-def test_the_level_is_that_of_the_table():
-    narrow, wide = (
-        ol.evaluate(MODELS, LOG, metrics=["mae"], estimators=["ips"], level=level).to_frame() for level in (0.5, 0.99)
-    )
-    assert wide["high"][0] > narrow["high"][0]
-
-
-def test_a_metric_of_ones_own_is_estimated_like_any_other():
-    twice = replace(ol.metric("mae"), name="twice <mae>", gain=lambda x: 2 * x.abs(x.rating - x.prediction))
-    result = ol.evaluate(MODELS, LOG, metrics=["mae", twice], estimators=["snips"])
-    same(result["a", "twice <mae>", "snips"].value, 2 * result["a", "mae", "snips"].value)
-    assert "<mae>" not in result._repr_html_()
-
-
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
@@ -283,12 +202,6 @@ def test_options_are_checked(options):
     given_ = {"models": MODELS, "metrics": ["mae"], "estimators": ["naive"]} | options
     with pytest.raises(InputError):
         ol.evaluate(given_.pop("models"), LOG, **given_)
-
-
-@pytest.mark.parametrize("options", [{"metrics": ["mea"]}, {"estimators": ["isp"]}, {"metrics": ["ndcg@0"]}])
-def test_names_are_checked(options):
-    with pytest.raises(NameFormatError):
-        ol.evaluate(MODELS, LOG, **({"metrics": ["mae"], "estimators": ["naive"]} | options))
 
 
 # -- any log at all ------------------------------------------------------------------------------------------
@@ -393,44 +306,6 @@ def test_a_frame_is_not_mistaken_for_a_model_mapping():
 def test_predictions_are_checked_before_anything_is_summed():
     with pytest.raises(PredictionError, match="model 'b'"):
         ol.evaluate({"a": MODELS["a"], "b": np.full((30, 12), np.nan)}, LOG, metrics=["mae"], estimators=["naive"])
-
-
-def test_a_result_survives_pickling():
-    metrics, estimators = ["mae", "rmse", "dcg@3", "adg"], ["naive", "ips", "snips", "clipped@2", "dr", "stratified"]
-    result = ol.evaluate(MODELS, LOG, metrics=metrics, estimators=estimators, imputation=np.full((30, 12), 3.0))
-    again = pickle.loads(pickle.dumps(result))  # noqa: S301 (its own bytes)
-    for key, estimate in result.estimates.items():
-        assert again[key].value == estimate.value
-    gap, other = (r.difference("a", "b", metric="mae", estimator="snips") * 2.0 for r in (result, again))
-    assert ol.bootstrap(gap, replicates=50, rng=0).stderr == ol.bootstrap(other, replicates=50, rng=0).stderr
-
-
-def test_names_may_be_written_in_capitals():
-    result = ol.evaluate(MODELS, LOG, metrics=["NDCG@3"], estimators=["SNIPS"])
-    assert result["a", "NDCG@3", "SNIPS"] is result["a", "ndcg@3", "snips"]
-    with pytest.raises(InputError, match=r"result\[model, metric, estimator\]"):
-        result["a", "ndcg@3"]
-
-
-@pytest.mark.parametrize("options", [{"metrics": [None]}, {"estimators": [3]}, {"models": {1: np.zeros((30, 12))}}])
-def test_names_must_be_text(options):
-    given = {"models": MODELS, "metrics": ["mae"], "estimators": ["naive"]} | options
-    with pytest.raises(InputError):
-        ol.evaluate(given.pop("models"), LOG, **given)
-
-
-def test_propensities_in_another_order_are_noted():
-    shuffled = Feedback.from_arrays([1, 0], [0, 0], [3, 4], users=2, items=2)
-    found = ol.evaluate({"m": np.ones((2, 2))}, shuffled, np.array([0.5, 0.2]), metrics=["mae"], estimators=["snips"])
-    assert any("log.align(array)" in note for note in found.notes)
-
-
-def test_one_user_with_rows_has_no_interval():
-    log = LOG.take(LOG.user == 3)
-    found = ol.evaluate(MODELS, log, metrics=["mae"], estimators=["snips"])["a", "mae", "snips"]
-    assert np.isnan(found.stderr)
-    with pytest.raises(UndefinedError, match=facts("interval", "users", 1)):
-        found.interval()
 
 
 def test_after_a_split_by_user_only_users_are_a_sample():

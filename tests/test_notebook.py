@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from tests.browser import page
 from tests.pages import Reader
-from tests.reporting.test_report_page import CONTRAST
 
 NAME = "<b>fours</b> & co"
 CELLS = {
@@ -36,10 +33,6 @@ notebook = nbformat.read("given.ipynb", as_version=4)
 nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3").execute()
 nbformat.write(notebook, "done.ipynb")
 """
-LOOKS = {"light": ("white", "#212121"), "dark": ("#111", "#e8e8e8")}
-FRAME = (
-    "<!DOCTYPE html><meta charset='utf-8'><title>x</title><body style='background:{};color:{};max-width:40em'>{}</body>"
-)
 
 
 @pytest.fixture(scope="module")
@@ -72,18 +65,3 @@ def test_each_result_has_a_compact_and_escaped_page_and_a_text(shown, name):
 
 def test_what_is_read_back_shows_the_same(shown):
     assert shown["kept"] == shown["audit"]
-
-
-@pytest.mark.parametrize("look", LOOKS)
-def test_a_browser_shows_it_readably(shown, chromium, tmp_path: Path, look):
-    outputs = "<hr>".join(data["text/html"] for data in shown.values() if data)
-    path = tmp_path / "page.html"
-    path.write_text(FRAME.format(*LOOKS[look], outputs), encoding="utf-8")
-    tab = page(chromium, 800, dark=look == "dark")
-    tab.open(path, "document.querySelector('table')")
-    contrasts = tab.run(CONTRAST)
-    assert len(contrasts) > 50
-    assert [found for found in contrasts if found[0] < 4.5] == []
-    assert tab.run("document.documentElement.scrollWidth") <= 800
-    assert tab.errors() == []
-    chromium.call("Target.closeTarget", targetId=tab.target)

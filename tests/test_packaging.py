@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import re
 import subprocess
 import sys
 import tarfile
@@ -13,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.minimum import bounds, pins, read, requirements
+from bench.minimum import bounds, read, requirements
 from openloop.support.version import VERSION
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,19 +39,6 @@ def test_every_requirement_has_a_lower_and_an_upper_bound():
     assert all(bounds(line) for line in asked)
 
 
-@pytest.mark.parametrize("line", ["numpy", "numpy>=2", "numpy<3", "numpy==2.1", "numpy>=2,<3; python_version<'3.12'"])
-def test_a_requirement_without_both_bounds_is_refused(line):
-    with pytest.raises(ValueError, match=re.escape(repr(line))):
-        bounds(line)
-
-
-def test_pins_are_the_lower_bounds_of_what_tests_need():
-    found = pins({"dependencies": ["a>=1.2,<2"], "optional-dependencies": {
-        "duckdb": ["b>=3,<4"], "pandas": ["a>=1.2,<2"], "test": ["openloop[duckdb]", "c[d]>=5.6.7,<6"],
-    }})  # fmt: skip
-    assert found == ["a==1.2", "b==3", "c==5.6.7"]
-
-
 def test_what_is_imported_is_asked_for_and_the_reverse():
     asked = {
         bounds(line)[0] for line in requirements(PROJECT, ("duckdb", "pandas", "spark", "torch", "cuda", "cornac"))
@@ -72,58 +58,6 @@ def imported(module: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
             found.add((node.module or "").partition(".")[0])
     return found
-
-
-# -- what is said --------------------------------------------------------------------------------------------
-
-
-def test_the_metadata_name_contributors_and_no_address():
-    assert PROJECT["authors"] == [{"name": "The openloop contributors"}]
-    assert "urls" not in PROJECT
-    minor = re.compile(r"Programming Language :: Python :: 3\.(\d+)")
-    versions = [int(found[1]) for line in PROJECT["classifiers"] if (found := minor.fullmatch(line))]
-    assert versions[0] == int(PROJECT["requires-python"].removeprefix(">=3."))
-    assert versions == list(range(versions[0], versions[-1] + 1))
-
-
-def test_the_citation_has_what_its_format_requires():
-    found = citation((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert found["cff-version"] == "1.2.0"
-    assert found["message"]
-    assert found["title"] == PROJECT["name"]
-    assert found["authors"] == [f'name: "{PROJECT["authors"][0]["name"]}"']
-    assert found["version"] == VERSION
-    assert found["license"] == PROJECT["license"]
-    assert found["abstract"] == PROJECT["description"]
-    assert set(found["keywords"]) <= set(PROJECT["keywords"])
-
-
-def citation(text: str) -> dict[str, str | list[str]]:
-    """The part of YAML that the file uses: `key: value`, and lists of lines under a key."""
-    found: dict[str, str | list[str]] = {}
-    key = ""
-    for line in text.splitlines():
-        if item := re.fullmatch(r"  - (.+)", line):
-            found[key].append(item[1])
-        else:
-            pair = re.fullmatch(r"([a-z-]+):(?: (\"[^\"\\]*\"|[\w.-]+))?", line)
-            assert pair, f"{line!r} is no line of this file's kind"
-            key = pair[1]
-            assert key not in found
-            found[key] = pair[2].strip('"') if pair[2] else []
-    return found
-
-
-def test_the_changelog_has_the_form_that_it_names():
-    lines = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines()
-    assert lines[0] == "# Changelog"
-    heads = [line for line in lines if line.startswith("## ")]
-    assert heads
-    release = re.compile(r"## \[(Unreleased|\d+\.\d+\.\d+)\](?: - \d{4}-\d{2}-\d{2})?")
-    assert [head for head in heads if not release.fullmatch(head)] == []
-    kinds = [line[4:] for line in lines if line.startswith("### ")]
-    assert set(kinds) <= {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
-    assert len(kinds) == len(set(kinds)) or len(heads) > 1
 
 
 # -- what is built -------------------------------------------------------------------------------------------

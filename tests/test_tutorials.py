@@ -68,34 +68,6 @@ def test_its_links_lead_somewhere(session):
         assert (session.path.parent / target).exists(), target
 
 
-def test_no_cell_shows_a_table_of_numbers_that_nobody_reads(session):
-    assert max(map(len, session.printed.splitlines())) < 1500
-    assert "array([" not in session.printed
-
-
-def test_there_are_five_tutorials():
-    assert len(SOURCES) == 5
-
-
-@pytest.mark.parametrize(
-    ("line", "problem"),
-    [
-        ("# > it is 0.5 exactly", "quote"),
-        ("# It is 0.5 exactly.", "number"),
-        ("# > it is 0.25 exactly", None),
-        ("# It is 0.25, `0.5` is code, and 200 is given.", None),
-    ],
-)
-def test_what_was_not_printed_is_found(tmp_path, line, problem):
-    source = tmp_path / "short.py"
-    source.write_text(f'# ---\n# ---\n\n# %%\nprint("it is 0.25\\nexactly")\n\n# %% [markdown]\n{line}\n')
-    ((cell, above),) = Session(source).run().texts
-    assert [quote for quote in quotes(cell) if quote not in above] == (
-        ["it is 0.5 exactly"] if problem == "quote" else []
-    )
-    assert [number for number in measured(cell) if number not in above] == (["0.5"] if problem == "number" else [])
-
-
 def test_the_same_numbers_come_from_spark(tmp_path, monkeypatch, spark):
     monkeypatch.setenv("OPENLOOP_TUTORIAL", "full")
     monkeypatch.chdir(tmp_path)

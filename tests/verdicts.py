@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from openloop.audits.contrasts import contrasts
-from openloop.audits.results import StrataLine, StrataTable
 from openloop.audits.verdict import Evidence
 from openloop.core.comparison import Comparison, PairSums
 from openloop.core.estimate import Estimate
@@ -64,14 +63,3 @@ def evidence(result: Comparison, **more: Any) -> Evidence:
         result=result, metric=families[0][0], estimator=families[0][1],
         contrasts={family: contrasts(result, *family) for family in families}, **({"best": {}} | more),
     )  # fmt: skip
-
-
-def strata(
-    values: Sequence[Mapping[str, Any]], rows: Sequence[int], by: str = "propensity (5 of equal count)"
-) -> StrataTable:
-    """A table of strata of these per-user values."""
-    lines = [
-        StrataLine(name=str(s + 1), kind="stratum", rows=n, items=7, estimates={m: mean(v) for m, v in found.items()})
-        for s, (found, n) in enumerate(zip(values, rows, strict=True))
-    ]
-    return StrataTable(metric=METRIC, by=by, lines=tuple(lines))

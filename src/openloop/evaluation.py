@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from openloop.comparison.plan import chosen_pairs, conclude
 from openloop.core.comparison import Comparison
-from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
@@ -16,13 +16,11 @@ from openloop.data.reading import NO_RATINGS
 from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
-from openloop.sources.lists import described
-from openloop.comparison.plan import chosen_pairs, conclude
 from openloop.moments.inputs import numbers_of
 from openloop.moments.preparing import block_source
 from openloop.moments.source import BlockSource
+from openloop.sources.lists import described
 from openloop.sources.question import Question, within_lists
-from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
@@ -58,7 +56,7 @@ class Prepared:
     ) -> Comparison:
         """Every estimate, the own sums of the pairs and, with `tilt`, those that tell how far weights may be off."""
         found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs), tilt=tilt)
-        found = self._with_lists(self._refitted(found, step))
+        found = self._with_lists(self._over(self._refitted(found, step)))
         if not found.estimates and (self.metrics or not found.lists):
             raise UndefinedError(" ".join(self._why_nothing(found.skipped)))
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
@@ -86,6 +84,13 @@ class Prepared:
         skipped, notes = found.skipped | seen.skipped, (*found.notes, *seen.notes)
         return replace(found, lists=seen.found, skipped=skipped, notes=notes)
 
+    def _over(self, found: Comparison) -> Comparison:
+        """Intervals over cells where those are asked for, and known."""
+        if self.asked.errors != "cells":
+            return found
+        over = {k: e if e.cell_variance is None else replace(e, over="cells") for k, e in found.estimates.items()}
+        return replace(found, estimates=over)
+
     def _refitted(self, found: Comparison, step: Step) -> Comparison:
         again = self.refitting
         if again is None:
@@ -99,6 +104,30 @@ class Prepared:
             return again.applied(found, [(m, e) for m in self.metrics for e in self.methods], tell)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refit:
+    """Errors over users from a bootstrap that fits the propensity model again to each draw of users.
+
+    Args:
+        replicates: The number of draws.
+        on: The log that the propensity model was fitted on, if the scored one is a part of it.
+        rng: A seed or a Generator.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> log = world.observe(0)
+        >>> p = ol.propensity.Popularity(gamma=1).fit(log)
+        >>> again = ol.Refit(replicates=20)
+        >>> result = ol.evaluate(world.predictions, log, p, metrics=["mae"], estimators=["snips"], errors=again)
+        >>> result["Y1", "mae", "snips"].p_taken
+        'refitted'
+    """
+
+    replicates: int = 200
+    on: Any = None
+    rng: Any = 0
+
+
 def evaluate(
     models: Mapping[str, Any],
     log: Any,
@@ -110,95 +139,41 @@ def evaluate(
     threshold: float | None = None,
     missing: str = "error",
     level: float = 0.95,
-    imputation: Any = None,
     pairs: str | Iterable[tuple[str, str]] | None = None,
-    user: str | bool | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    score: str | None = None,
-    rank: str | None = None,
-    population: tuple[int, int] | None = None,
-    share: float | None = None,
-    excluded_share: float | None = None,
-    complete: bool = False,
-    distinct: bool = False,
-    max_users: int = 2_000_000,
-    refit: bool = False,
-    refit_on: Any = None,
-    replicates: int = 200,
-    rng: Any = 0,
-    running: str | None = None,
-    item_features: Any = None,
+    errors: str | Refit = "users",
     device: str | None = None,
-    candidates: str = "all",
-    position: str | None = None,
-    request: str | bool | None = None,
-    reward: str | None = None,
-    propensity: str | None = None,
-    exposure: Sequence[str] | None = None,
-    prefix: str | None = None,
-    slate: str | None = None,
-    shuffled: str | None = None,
-    pool: str | None = None,
 ) -> Comparison:
     """Estimate each metric of each model by each estimator.
 
-    The log is a Feedback, or a frame of any engine, whose rows stay where they are. The columns of a frame are named by
-    `user`, `item`, `rating` and `propensities`; those that are not named are found by obvious names, as `ol.read` does.
+    The log is a Feedback, a log that `ol.scan` opened, or a dataframe with columns of obvious names. Wherever it lives,
+    its rows are read once and reduced in blocks of users.
 
-    The log may also be Impressions, or with `position` a frame of them. Then the models are rankers: tables (request or
-    user, item, rank or score; or position and probability), functions of users and items, recommenders, or ranks of the
-    shown rows. The metrics are clicks, ctr and dcg, and the estimators by default snpbm and sniips.
+    The log may also be Impressions. Then the models are rankers: tables (request or user, item, rank or score; or
+    position and probability), functions of users and items, recommenders, or ranks of the shown rows. The metrics are
+    clicks, ctr and dcg, and the estimators by default snpbm and sniips.
 
     Measures of lists, such as "coverage@10", describe what models list for users. They need no estimator, and are found
     as `result[model, metric, "lists"]`.
 
     Args:
-        models: Models by name: recommenders, functions of ids, U × I arrays, or frames with user, item and score or
-            rank. `ol.wrap` makes recommenders of other libraries' models. Beside a frame a model may also be one of its
-            columns.
+        models: Models by name: recommenders, functions of ids, U × I arrays, tables with user, item and score or rank,
+            or names of columns of a scanned log. `ol.wrap` makes recommenders of other libraries' models,
+            `ol.predictions` names the columns of a table.
         log: The observed feedback or impressions.
-        propensities: Propensities, a fitted propensity model (which also gives the grid of p), a U × I array, a frame's
-            column, or None: the log's own. For impressions a fitted Examination, θ as an array, or None.
+        propensities: Propensities, a fitted propensity model (which also gives the grid of p), a U × I array, a column
+            of a scanned log, or None: the log's own. For impressions a fitted Examination, θ as an array, or None.
         metrics: Names or Metric objects. By default mae and mse; if a model is a list, those of mae, mse, recall@10 and
-            dcg@10 that all models support, cut at the length of the shortest list.
-        estimators: Names or your own estimators; by default naive, ips, snips and stratified.
-        exclude: Feedback whose items leave the ranking, such as train.
+            dcg@10 that all models support, cut at the length of the shortest list. "overlap@10:mf" compares lists with
+            those of the model mf.
+        estimators: Names or your own estimators; by default naive, ips, snips and stratified. `ol.dr(ratings)` is
+            doubly robust.
+        exclude: A log whose items leave the ranking, such as train.
         threshold: The rating from which an item is relevant; by default 4, or 1 where ratings are 0 and 1.
         missing: What happens to missing predictions: "error", "drop" (leave out the row) or "worst".
         level: The confidence level of printed intervals.
-        imputation: For the doubly robust estimator: a recommender or U × I array of imputed ratings, or losses by
-            (model, metric), fitted without the scored cells. For impressions a reward for each item.
         pairs: The pairs of models whose own sums are taken; by default all pairs of up to ten models.
-        user: A frame's column of users. `user=False` says that a frame of impressions has none.
-        item: A frame's column of items.
-        rating: A frame's column of ratings.
-        score: The column of scores in the models' frames.
-        rank: The column of ranks in the models' frames.
-        population: The numbers of users and items, for a frame.
-        share: The share of a frame in the log that it was split from.
-        excluded_share: The share of `exclude` in that log.
-        complete: Whether the models' frames hold the scores of all items.
-        distinct: Whether no pair occurs twice in a frame; it saves a check.
-        max_users: With more users than this, clusters of users leave the engine instead of users.
-        refit: Whether errors over users come from a bootstrap that fits the propensity model again to each draw of
-            users.
-        refit_on: The log that the propensity model was fitted on, if this one is a part of it.
-        replicates: The number of draws for `refit`.
-        rng: A seed or a Generator for `refit`.
-        running: The model in production; "overlap@k" compares lists with its lists.
-        item_features: Covariates, or an array with a row for each item, for "similarity@k".
+        errors: What is random in intervals: "users", "cells", or `ol.Refit`, which fits the propensities again.
         device: "cuda" counts ranks on a GPU. Models whose `scores` are tensors on a GPU are counted there anyway.
-        candidates: For impressions, "all" items, or "shown": what a ranker would earn by reordering what was shown.
-        position: A frame's column of positions, which makes it impressions.
-        request: A frame's column of requests. `request=False` says that it has none.
-        reward: A frame's column of rewards.
-        propensity: A frame's column of the logging policy's probabilities.
-        exposure: A frame's columns of probabilities, one per position.
-        prefix: A frame's column of the probability of the list down to each row.
-        slate: A frame's column of the probability of the whole list.
-        shuffled: A frame's column that says whether the order was drawn at random.
-        pool: A frame's column of the number of candidates.
 
     Returns:
         The estimates by model, metric and estimator, and why some are missing.
@@ -216,46 +191,44 @@ def evaluate(
         >>> [result.ranking("mae", estimator)[0] for estimator in ("naive", "snips")]
         ['Y2', 'Y1']
     """
-    given = locals()
     _check_models(models)
-    if isinstance(log, Impressions) or position is not None:
-        return _of_impressions(given)
-    refuse_shown("evaluate", changed(evaluate, given))
-    given |= _default_metrics(models, given) if metrics is None else {}
-    given["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
-    with prepared(models, log, propensities, Question(**fields_of(Question, given))) as ready:
+    if is_shown(log):
+        return _of_impressions(models, log, propensities, metrics, estimators, level)
+    usual: dict[str, Any] = default_metrics(models) if metrics is None else {"metrics": metrics}
+    question = Question(
+        **usual, estimators=("naive", "ips", "snips", "stratified") if estimators is None else estimators,
+        exclude=exclude, threshold=threshold, missing=missing, level=level, errors=errors, device=device,
+        item_features=getattr(log, "item_features", None),
+    )  # fmt: skip
+    with prepared(models, log, propensities, question) as ready:
         for text in ready.warnings:
             warnings.warn(f"evaluate: {text}.", ThresholdWarning, stacklevel=2)
         found = ready.compare(pairs)
         return replace(found, notes=(*found.notes, *ready.warnings))
 
 
-def _default_metrics(models: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def default_metrics(models: Mapping[str, Any]) -> dict[str, Any]:
     """The default metrics: errors, and where some model is a list, what all models can serve."""
-    held = [numbers_of(model, given) for model in models.values()]
-    if not any("rank" in numbers for numbers in held):
+    numbers = [numbers_of(model, {}) for model in models.values()]
+    if not any("rank" in own for own in numbers):
         return {"metrics": ERRORS}
-    errors = ERRORS if all("score" in numbers for numbers in held) else ()
-    return {"metrics": (*errors, *RANKINGS), "guessed": RANKINGS, "lenient": True}
+    served = ERRORS if all("score" in own for own in numbers) else ()
+    return {"metrics": (*served, *RANKINGS), "guessed": RANKINGS, "lenient": True}
 
 
-def refuse_shown(verb: str, given: Iterable[str]) -> None:
-    """Refuse options of impressions where the log is none."""
-    from openloop.sources.impressions.question import OF_FRAMES
-
-    for name in given:
-        if name in ("candidates", "request", *OF_FRAMES):
-            raise InputError(f"{verb}: {name}= is an option of impressions; pass position=, or Impressions.")
+def is_shown(log: Any) -> bool:
+    """Whether a log is of impressions."""
+    return isinstance(log, Impressions)
 
 
-def _of_impressions(given: Mapping[str, Any]) -> Comparison:
+def _of_impressions(
+    models: Mapping[str, Any], log: Any, exam: Any, metrics: Any, estimators: Any, level: float
+) -> Comparison:
     from openloop.sources.impressions.comparing import compare_shown
-    from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
+    from openloop.sources.impressions.question import ShownQuestion
 
-    refuse_ignored("evaluate", changed(evaluate, given), ShownQuestion, given["log"])
-    return compare_shown(
-        given["models"], given["log"], given["propensities"], ShownQuestion(**fields_of(ShownQuestion, given))
-    )
+    question = ShownQuestion(metrics=metrics, estimators=estimators, level=level)
+    return compare_shown(models, log, exam, question)
 
 
 def _check_models(models: Any) -> None:
@@ -268,9 +241,12 @@ def _check_models(models: Any) -> None:
 def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Question) -> Prepared:
     """Check the models against the log; the rows are reduced when estimates are asked for."""
     _check_models(models)
-    if asked.running is not None and asked.running not in models:
-        known = did_you_mean(asked.running, list(models))
-        raise InputError(f"evaluate: running={asked.running!r} is not among the models.{known}")
+    for name in dict.fromkeys(m.running for m in asked.list_measures if m.running is not None):
+        if name not in models:
+            raise InputError(
+                f"evaluate: {name!r}, whose lists others are compared with, is not among the models."
+                f"{did_you_mean(name, list(models))}"
+            )
     source, notes = block_source(models, log, propensities, asked)
     asked = _served(source, asked, notes)
     if asked.exclude is None and "rank" in asked.kinds:
@@ -305,9 +281,7 @@ def _served(source: BlockSource, asked: Question, notes: list[str]) -> Question:
 
 
 def _refitting(source: BlockSource, propensities: Any, asked: Question) -> Refitting | None:
-    if not asked.refit:
-        if asked.refit_on is not None:
-            raise InputError("evaluate: refit_on= is the log that refit=True fits again on; pass that, too.")
+    if isinstance(asked.errors, str):
         return None
     from openloop.moments.refitting import Refitting
 

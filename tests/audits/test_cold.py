@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.errors import EmptyError, InputError
+from openloop.errors import InputError
 from tests.facts import facts
 
 U, I = 80, 30
@@ -59,19 +59,6 @@ def test_the_cold_are_counted_and_reported_apart(reported):
     assert any(f"{cold.rows:,} of {len(TEST):,} rows" in note for note in reported.notes)
 
 
-def test_popularity_is_still_that_of_the_whole_log(reported):
-    dropped = ol.audit(MODELS, TEST, exclude=TRAIN, cold="drop", **OPTIONS)
-    assert dropped.cold.result is None
-    one, two = (found.contrast("good", "bad") for found in (reported, dropped))
-    assert (one.kappa, one.value) == (two.kappa, two.value)
-
-
-def test_without_cold_rows_nothing_changes():
-    found = ol.audit(MODELS, TEST, cold="report", trained_on=TEST, **OPTIONS)
-    assert found.cold is None
-    assert "training rows" not in found.verdict.headline
-
-
 def test_what_models_were_trained_on_need_not_leave_the_rankings():
     found = ol.audit(MODELS, TEST, cold="drop", trained_on=TRAIN, **OPTIONS)
     assert found.cold.rows == int((~WARM).sum())
@@ -100,10 +87,3 @@ def test_a_part_without_its_cold_rows_has_no_scale():
 def test_refusals(options, error, told):
     with pytest.raises(error, match=facts(*told)):
         ol.audit(MODELS, TEST, **OPTIONS, **options)
-
-
-def test_a_log_that_is_all_cold():
-    lone = ol.Feedback.from_arrays([0], [0], [1], users=U, items=I)
-    log = TEST.take((TEST.user > 0) & (TEST.item > 0), origin=TEST.fingerprint)
-    with pytest.raises(EmptyError, match=facts(f"all {len(log):,} rows", "cold='keep'")):
-        ol.audit(MODELS, log, **OPTIONS, cold="drop", trained_on=lone)

@@ -7,12 +7,11 @@ import pytest
 
 import openloop as ol
 from openloop.audits.contrasts import contrasts
-from openloop.audits.curves import critical, curves, tilted, with_gamma
-from openloop.core.metric import Metric
+from openloop.audits.curves import critical, curves, tilted
 from openloop.data.simulate import schnabel_world
 from openloop.metrics.naming import metric
 from openloop.sources.arrays.source import FeedbackSource, Scored
-from tests.audits.cases import WORLD, found, popular_world
+from tests.audits.cases import found, popular_world
 from tests.examples import same
 
 
@@ -30,25 +29,6 @@ def test_curves_start_at_the_estimates_and_cross_zero_at_gamma_star():
     assert abs(crossed / gamma - 1) < 0.02  # between points of the curve
 
 
-def test_gamma_star_of_users_ratios_needs_the_rows():
-    noise = np.random.default_rng(0).normal(0, 1, WORLD.ratings.shape)
-    models = {"a": WORLD.ratings + 0.3 * noise, "b": WORLD.ratings + noise, "c": WORLD.ratings + 1.01 * noise}
-    ready, result, _ = found(models, metrics=["ndcg@3"])
-    own = contrasts(result, "ndcg@3", "snips")
-    clear = [not c.low <= 0 <= c.high for c in own]
-    assert clear == [True, True, False]
-    filled = with_gamma(ready.source, ready.metrics[0], own)
-    assert [c.gamma is not None for c in own] == [False, False, False]
-    assert [c.gamma is not None for c in filled] == clear
-    assert filled[0].gamma > 1
-
-
-def test_a_plain_average_has_no_curve():
-    ready, result, _ = found()
-    assert curves(ready.source, ready.metrics[0], contrasts(result, "mae", "naive"), "a") == ()
-
-
-GAMMAS = np.array([1.0, 1.2, 1.5, 2.0, 3.0, 10.0, 1e3])
 RATED = schnabel_world(60, 80, 5, alpha=0.5, observed=0.2, rng=0)
 SEEN = RATED.observe(1)
 TRAIN, TEST = ol.split(SEEN, test=0.5, rng=0)
@@ -99,14 +79,6 @@ def test_at_gamma_one_bounds_are_the_estimates(evaluated):
             assert difference[0][1] < wanted < difference[1][1], which
 
 
-def test_bounds_of_rmse_are_the_roots_of_those_of_mse(evaluated):
-    found, _ = evaluated
-    rows, a, _ = outcomes(found, metric("mse"))
-    for method in ("snips", "ips"):
-        squares = tilted(metric("mse"), method, rows, a, None, GAMMAS)
-        same(np.square(tilted(metric("rmse"), method, rows, a, None, GAMMAS)), squares)
-
-
 @pytest.mark.parametrize(("name", "method"), [("ndcg@10", "snips"), ("recall@10", "snips_user"), ("adg", "snips_user")])
 def test_the_bound_crosses_zero_at_the_critical_gamma(evaluated, name, method):
     found, result = evaluated
@@ -117,49 +89,3 @@ def test_the_bound_crosses_zero_at_the_critical_gamma(evaluated, name, method):
     low, high = tilted(x, method, rows, a, b, [gamma, gamma * (1 + 2e-6)])
     beyond = low if result.difference("a", "b", metric=name, estimator=method).value > 0 else -high
     assert beyond[0] >= 0 >= beyond[1]
-
-
-def test_strata_do_not_change_the_ideal(evaluated):
-    found, _ = evaluated
-    x = metric("ndcg@10")
-    rows, a, _ = outcomes(found, x)
-    cut = found.rows_for(x.kind, x.on, (3, "width"))
-    assert cut.stratum is not None
-    same(tilted(x, "snips", cut, a, None, GAMMAS), tilted(x, "snips", rows, a, None, GAMMAS))
-
-
-def test_there_are_no_bounds_where_none_are_defined(evaluated):
-    found, _ = evaluated
-    for name, method in (
-        ("map", "snips"), ("mrr", "snips"), ("hit@3", "snips"), ("auc", "snips"), ("adg", "ips"),
-        ("ndcg", "snips_user"), ("mae", "snips_user"), ("mae", "naive"), ("mae", "stratified"),
-        ("mae", "clipped@5"), ("mae", "dr"),
-    ):  # fmt: skip
-        x = metric(name)
-        assert tilted(x, method, *outcomes(found, x), GAMMAS) is None, f"{method} of {name}"
-        assert critical(x, method, *outcomes(found, x)) is None, f"{method} of {name}"
-
-
-def test_pooled_estimates_have_no_critical_gamma_over_users(evaluated):
-    found, _ = evaluated
-    for name, method in (("mae", "snips"), ("mae", "ips"), ("adg", "snips")):
-        assert critical(metric(name), method, *outcomes(found, metric(name))) is None
-
-
-def test_without_propensities_there_are_no_bounds():
-    bare = source(SEEN, None)
-    assert tilted(metric("mae"), "snips", *outcomes(bare, metric("mae")), GAMMAS) is None
-
-
-def test_a_users_gain_of_ones_own_is_not_capped(evaluated):
-    found, _ = evaluated
-    ndcg = metric("ndcg@10")
-    own = Metric(
-        name="twice", on="rank", kind="user", better="higher", k=10, per_user=ndcg.per_user, ideal=True,
-        gain=lambda x: 2 * x.discount(10),
-    )  # fmt: skip
-    rows, a, _ = outcomes(found, ndcg)
-    low, _ = tilted(ndcg, "snips", rows, a, None, GAMMAS)
-    doubled, high = tilted(own, "snips", rows, a, None, GAMMAS)
-    same(doubled, 2 * low)
-    assert high[-1] > 1

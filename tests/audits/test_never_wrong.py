@@ -13,11 +13,11 @@ from scipy.stats import binom
 
 from bench.trust.cases import CASES, FALSE_ALARM
 
+pytestmark = pytest.mark.slow
+
 LOGS = 20  # of each case
 LOGS_OF_EQUALS = 50  # where 7 % may be wrong, fewer logs could not tell that from twice as many
 CHANCE = 0.005  # with which a case at its limit fails here
-
-pytestmark = pytest.mark.slow
 
 
 @cache

@@ -7,25 +7,11 @@ import pytest
 
 import openloop as ol
 from openloop.audits.positions import positions_of
-from openloop.core.impressions import Impressions
 
 
 @pytest.fixture(scope="module")
 def log():
     return ol.simulate.click_world(400, 6, 3, logging="shuffled").observe(rng=0)
-
-
-def test_rates_and_rows_are_counted_by_hand():
-    shown = Impressions.from_arrays(
-        request=[0, 0, 1, 1, 2], position=[1, 2, 1, 2, 1], item=[0, 1, 1, 0, 2], reward=[1.0, 0, 0, 0.5, 1.0]
-    )
-    found = positions_of(shown, np.array([1.0, 0.25]), 0.95, {})
-    assert [(line.position, line.rows) for line in found.lines] == [(1, 3), (2, 2)]
-    assert [line.rate for line in found.lines] == pytest.approx([2 / 3, 0.25])
-    assert [line.theta for line in found.lines] == [1.0, 0.25]
-    assert found.lines[0].low is None
-    assert (found.requests, found.clusters) == (3, "requests")
-    assert set(found.unchecked) == {"items above"}
 
 
 def test_a_check_by_several_labels_counts_its_least_p_so_many_times(log):

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.audits.answers import Verdict
 from tests.examples import small_world
-from tests.facts import facts
 
 HOSTILE = '<script>alert("x")</script>'
 WORLD = small_world(users=60)
@@ -20,12 +18,6 @@ WORLD = small_world(users=60)
 def audit():
     models = {"a": WORLD.predictions["a"], HOSTILE: WORLD.predictions["b"]}
     return ol.audit(models, WORLD.observe(1), metrics=["mae", "recall@3"], estimators=["snips", "naive"])
-
-
-def test_a_verdict_is_supported_where_it_names_a_winner():
-    assert Verdict(level="verdict", winner="a", headline="a beats b.").supported
-    assert not Verdict(level="none", headline="No.").supported
-    assert str(Verdict(level="verdict", headline="a beats b.", sentences=("By far.",))) == "a beats b.\nBy far."
 
 
 def test_all_of_it_becomes_json(audit, tmp_path):
@@ -44,18 +36,6 @@ def test_all_of_it_becomes_json(audit, tmp_path):
 def test_json_has_no_infinities(audit):
     assert "Infinity" not in audit.to_json()
     assert "NaN" not in audit.to_json()
-
-
-def test_an_unwritable_path_is_an_error_that_leaves_nothing(audit, tmp_path):
-    with pytest.raises(ol.errors.InputError, match=facts(tmp_path / "nowhere")):
-        audit.to_json(tmp_path / "nowhere" / "audit.json")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_words_come_before_the_numbers(audit):
-    lines = str(audit).splitlines()
-    assert lines[0] == audit.verdict.headline
-    assert any(line.startswith("model ") for line in lines)
 
 
 def test_in_a_notebook_names_are_escaped(audit):

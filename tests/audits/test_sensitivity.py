@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -121,28 +120,6 @@ def test_the_order_turns_where_it_was_said_to():
     assert abs(high) < 0.01 * abs(own.value)
 
 
-def test_where_the_interval_covers_zero_from_the_start_there_is_no_room():
-    alike = replace(compared(LOG, "mae")[2], low=-1.0, high=1.0)
-    _, result, own = compared(LOG, "mae")
-    half = replace(result, tilts={"mae": _first_clusters(result.tilts["mae"], 12)})
-    (found,) = with_limits(half, [alike])
-    assert found.rho_low == 1
-    assert own.rho_low > 1
-
-
-def _first_clusters(tilts, n):
-    return replace(tilts, parts=tilts.parts[:n], sums=tuple(replace(s, sums=s.sums[:n]) for s in tilts.sums))
-
-
-def test_other_families_have_neither():
-    _, result, own = compared(LOG, "mae", estimator="ips")
-    assert own.gamma_low is not None
-    assert (own.rho, own.rho_low, own.kappa, own.kappa_low) == (None, None, None, None)
-    _, result, own = compared(LOG, "ndcg@10")
-    assert "ndcg@10" not in result.tilts
-    assert (own.gamma_low, own.rho) == (None, None)
-
-
 # -- κ -------------------------------------------------------------------------------------------------------
 
 LIKED = LOG.take(LOG.rating >= 4, propensity=None)
@@ -157,12 +134,6 @@ def test_a_curve_against_kappa_is_the_pooled_estimate_with_weights_by_popularity
     assert own.value > 0
     assert 0 < own.kappa_low < own.kappa < 1
     assert own.gamma is None
-
-
-def test_beside_a_mean_over_users_that_leans_the_other_way_the_pooled_one_has_turned_at_once():
-    _, result, own = compared(LIKED, "recall@10", estimator="naive")
-    (turned,) = with_limits(result, [replace(own, value=-own.value, low=-own.high, high=-own.low)])
-    assert (turned.kappa, turned.kappa_low) == (0, 0)
 
 
 # -- in an audit ---------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -12,11 +11,9 @@ import pytest
 import openloop as ol
 from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 from openloop.core.impressions import Impressions
-from openloop.errors import InputError, UndefinedError
 from openloop.propensity.examination import Examination
 from openloop.reporting.html import page
 from openloop.reporting.sections import Subject
-from tests.facts import facts
 
 
 def world_of(model="pbm", logging="shuffled", users=2000, items=6, depth=3, **settings):
@@ -76,60 +73,6 @@ def test_few_clicks_are_no_support():
     assert not one.verdict.supported
     weak = {reason.code for pair in one.verdict.pairs for reason in pair.reasons}
     assert weak & {"clicks", "rows", "untold"}
-
-
-def test_a_contradicting_estimator_vetoes(found):
-    result = found.result
-    turned = {
-        key: replace(e, value=-e.value, influence=-e.influence, deviations=-e.deviations) if key[2] == "sniips" else e
-        for key, e in result.estimates.items()
-    }
-    from openloop.audits import shown
-    from openloop.audits.verdict import decide
-
-    evidence = shown._evidence(replace(result, estimates=turned), ShownAuditQuestion(), found.positions)
-    assert "estimators" in {reason.code for reason in decide(evidence, shown.BOOK).reasons}
-
-
-def test_positions_have_examination_beside_click_rates(found):
-    lines = found.positions.lines
-    assert [line.position for line in lines] == [1, 2, 3]
-    assert sum(line.rows for line in lines) == found.setting.rows
-    assert lines[0].theta == 1
-    for line, theta in zip(lines[1:], world_of().theta[1:], strict=True):
-        assert line.low < theta < line.high
-    record = found.records()["positions"]
-    assert record["clusters"] == "users"
-    assert set(record["checks"]) == {"items above", "reaction", "one theta"}
-
-
-def test_one_model_is_not_compared():
-    world = world_of()
-    log = world.observe(rng=0)
-    with pytest.raises(InputError, match=facts("two", "a")):
-        conduct_shown({"a": world.ranks(log)["a"]}, log, None, ShownAuditQuestion())
-    with pytest.raises(InputError, match=facts("baseline", "'c'")):
-        conduct_shown(world.ranks(log), log, None, ShownAuditQuestion(baseline="c"))
-
-
-def test_without_examination_the_logged_propensities_decide():
-    world = world_of()
-    log = world.observe(rng=2)
-    one = conduct_shown(world.ranks(log), log, None, ShownAuditQuestion())
-    assert one.estimator == "sniips"
-    assert np.isnan([line.theta or np.nan for line in one.positions.lines]).all()
-
-
-def test_audit_takes_impressions(found):
-    world = world_of()
-    log = world.observe(rng=1)
-    exam = Examination(by="randomised").fit(log)
-    same = ol.audit(world.ranks(log), log, exam)
-    assert same.verdict == found.verdict
-    with pytest.raises(InputError, match=facts("threshold")):
-        ol.audit(world.ranks(log), log, exam, threshold=3)
-    with pytest.raises(InputError, match=facts("prefix", "Impressions")):
-        ol.audit(world.ranks(log), log, exam, prefix="p")
 
 
 def test_rows_in_an_engine_are_not_checked_and_give_no_verdict_by_what_a_check_could_reject():
@@ -203,37 +146,3 @@ def test_a_given_theta_is_checked_where_the_log_allows_it_and_decides_nothing_wh
     other = ol.audit(fixed.ranks(shown), shown, fixed.theta)
     assert not other.verdict.supported
     assert "unchecked" in {reason.code for reason in other.verdict.reasons}
-
-
-def test_pi_needs_lists_that_fill_every_position_and_never_decides():
-    world = world_of()
-    log = world.observe(rng=0)
-    short = {name: table.filter(pl.col("rank") <= 2) for name, table in world.ranks(log).items()}
-    with pytest.raises(UndefinedError, match=facts("pi", "shorter", 3)):
-        ol.evaluate(short, log, None, estimators=["pi"])
-    one = ol.audit(world.ranks(log), log, None, estimators=["pi"])
-    assert not one.verdict.supported
-    assert "estimator" in {reason.code for reason in one.verdict.reasons}
-
-
-def test_a_log_without_propensities_is_told_to_log_them_first():
-    world = world_of(logging="shuffled", shuffle=0.3, items=8, depth=3, users=300)
-    log = replace(world.observe(rng=1), propensity=None, exposure=None, prefix=None, slate=None)
-    exam = Examination(by="randomised").fit(log)
-    with pytest.raises(UndefinedError, match=r"^snpbm.*as propensity=.*other estimators.*sniips.*prefix=") as refused:
-        ol.audit(world.ranks(log), replace(log, pool=None), exam)
-    assert "pool=" in str(refused.value)
-    one = ol.audit(world.ranks(log), log, exam)  # with the number of candidates pi is defined, and decides nothing
-    assert (one.estimator, one.verdict.level) == ("pi", "none")
-    assert re.search(facts("probability of each item at its position"), one.verdict.remedy)
-    assert "sniips" in one.next_steps[0].command
-    assert not any("propensities as known" in sentence for sentence in one.verdict.sentences)
-
-
-def test_examination_with_trust_brings_its_own_estimator():
-    trust = ol.simulate.click_world(4000, 6, 3, model="trust", shuffle=1.0, requests=8)
-    log = trust.observe(rng=0)
-    one = ol.audit(trust.ranks(log), log, Examination(method="affine").fit(log))
-    assert "affine" in one.result.estimators
-    plain = ol.audit(trust.ranks(log), log, trust.theta)
-    assert ("clicks", "affine") not in plain.result.skipped

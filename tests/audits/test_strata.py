@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
@@ -12,16 +10,6 @@ from openloop.audits.strata import paradoxes
 from openloop.data.simulate import World
 from tests.audits.cases import LOG, WORLD, found, popular_world
 from tests.examples import same
-
-
-def test_a_table_has_methods_and_strata_with_rows_and_items():
-    _, result, (table,) = found()
-    names = [line.name for line in table.lines]
-    assert names == ["naive", "ips", "snips", "stratified@2:width:observed", "stratified@2:width", "Q1", "Q2"]
-    assert sum(line.rows for line in table.strata) == len(LOG)
-    assert all(line.items <= 12 for line in table.strata)
-    same(sum(line.share for line in table.strata), 1)
-    assert table.lines[0].estimates["a"].value == result["a", "mae", "naive"].value
 
 
 @pytest.mark.parametrize(
@@ -37,43 +25,6 @@ def test_each_stratum_is_the_estimate_of_its_rows(name, estimator):
             same(line.estimates[model].stderr, alone[model, name, estimator].stderr)
             same(line.plain[model].value, alone[model, name, "naive"].value)  # the paper's
             same(line.plain[model].stderr, alone[model, name, "naive"].stderr)
-
-
-def test_stratified_lines_are_the_estimators():
-    _, _, (table,) = found(metrics=["recall@3"])
-    names = ["stratified@2:width", "stratified@2:width:observed"]
-    wanted = ol.evaluate(WORLD.predictions, LOG, metrics=["recall@3"], estimators=names)
-    lines = {line.name: line for line in table.lines}
-    for name in names:
-        same(lines[name].estimates["a"].value, wanted["a", "recall@3", name].value)
-
-
-def test_the_share_of_a_stratum_is_that_of_what_the_metric_averages():
-    p, liked = LOG.propensity, LOG.rating >= 4
-    upper = p > (p.min() + p.max()) / 2
-    for name, counts in (("mae", np.ones(len(p), bool)), ("recall@3", liked), ("ndcg@3", np.ones(len(p), bool))):
-        _, _, (table,) = found(metrics=[name])
-        w = 1 / p[counts]
-        same(table.strata[1].share, w[upper[counts]].sum() / w.sum())
-
-
-def test_a_grouping_of_the_user_is_a_stratification():
-    labels = np.where(LOG.item < 5, "old", "new")
-    _, _, (table,) = found(groups={"age": labels}, groupings={"age": "age"})
-    assert [line.name for line in table.strata] == ["new", "old"]
-    old = ol.evaluate(WORLD.predictions, LOG.take(LOG.item < 5), metrics=["mae"], estimators=["naive", "snips"])
-    same(table.strata[1].estimates["a"].value, old["a", "mae", "snips"].value)
-    same(table.strata[1].plain["a"].value, old["a", "mae", "naive"].value)
-    assert [line.name for line in table.lines if line.name.startswith("stratified")] == [
-        "stratified by age, observed shares", "stratified by age",
-    ]  # fmt: skip
-
-
-def test_a_stratum_without_a_row_that_counts_is_no_stratum():
-    log = replace(LOG, propensity=np.where(LOG.rating >= 4, 0.8, 0.2))
-    _, _, (table,) = found(log=log, metrics=["recall@3"])
-    assert len(table.strata) == 1
-    assert [line.rows > 0 for line in table.lines[-2:]] == [True, True]
 
 
 def test_the_paradox_of_a_constructed_log_is_found():

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from openloop.audits.auditing import audit
 from openloop.audits.basis import Basis
+from openloop.audits.suspicions import copies, off_scale
 from openloop.audits.verdict import decide
 from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
+from openloop.sources.plan import Answers, LogFacts
 from tests.verdicts import comparison, evidence
 
 
@@ -94,3 +97,17 @@ def test_what_is_cut_off_is_unknown_where_losses_are():
     found = decide(evidence(comparison({"mf": users + 0.05, "bpr": users}, kept_weight=0.99), ranked=False))
     assert (found.level, [r.code for r in found.reasons]) == ("none", ["cut"])
     assert decide(evidence(comparison({"mf": users + 0.05, "bpr": users}, kept_weight=1.0))).level == "verdict"
+
+
+ABOUT = LogFacts(rows=9, users=3, items=3, scored_users=3, ratings=(), span=(1.0, 5.0), threshold=4.0)
+
+
+@pytest.mark.parametrize(("low", "high", "off"), [(1, 5, False), (-7, 13, False), (-7.1, 5, True), (1, 13.1, True)])
+def test_predictions_more_than_twice_the_scale_beyond_it_are_on_another(low, high, off):
+    assert off_scale(Answers(low=low, high=high, copied=0.0), ABOUT) is off
+
+
+@pytest.mark.parametrize(("copied", "leak"), [(0.5, False), (0.98, False), (0.99, True), (1.0, True)])
+def test_nearly_all_rows_must_be_copied_for_a_leak(copied, leak):
+    source = SimpleNamespace(answers=lambda _: Answers(low=1.0, high=5.0, copied=copied), about=lambda: ABOUT)
+    assert copies(source, "m") is leak

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib import metadata
 
 import jsonschema
@@ -37,15 +38,6 @@ def test_doctor_json_is_valid():
     assert content["machine"]["cores"] >= 1
 
 
-def test_doctor_page_names_every_part():
-    result = run("doctor")
-    assert result.exit_code == 0
-    assert [
-        name for name in (*diagnosis.CORE, *diagnosis.EXTRAS, "kernel cache", "java") if name not in result.stdout
-    ] == []
-    assert "Everything" in result.stdout
-
-
 @pytest.mark.parametrize(
     ("core", "problem", "remedy"),
     [
@@ -63,12 +55,6 @@ def test_doctor_exits_with_1_when_something_needed_does_not_work(monkeypatch, co
     assert "✗" in told
 
 
-def test_doctor_says_how_to_install_what_is_optional(monkeypatch):
-    monkeypatch.setattr(diagnosis, "EXTRAS", {"no-such-package": "spark"})
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("JAVA_HOME", raising=False)
-    result = run("doctor", "--json")
-    assert result.exit_code == 0
-    package, java = json.loads(result.stdout)["optional"]
-    assert package["remedy"] == "pip install 'openloop[spark]'"
-    assert "Java 17" in java["remedy"]
+def test_every_requirement_is_looked_at():
+    core = [line for line in metadata.requires("openloop") if "extra ==" not in line]
+    assert {re.match(r"[\w-]+", line)[0] for line in core} == set(diagnosis.CORE)

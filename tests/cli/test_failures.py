@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import errno
-import io
 import os
 import re
 import subprocess
-import sys
 
 import numpy as np
 import polars as pl
 import pytest
-import typer
 from safetensors import SafetensorError
 
-from openloop.cli import failures
-from openloop.cli.failures import REFUSED, TOLD, failure_of
+from openloop.cli.failures import REFUSED
 from openloop.cli.signals import Terminated
 from openloop.commands.demo import estimates as demonstration
 from openloop.errors import FormatError
@@ -87,24 +83,6 @@ def test_every_refusal_of_the_table_is_tried_above():
     assert set(REFUSED) == {error.errno for error, *_ in ENDINGS.values() if isinstance(error, OSError)} & set(REFUSED)
 
 
-def test_what_typer_tells_itself_is_left_to_it(monkeypatch):
-    assert TOLD[2].__name__ == "ClickException"
-    for error, code in ((typer.Exit(7), 7), (typer.BadParameter("odd"), 2), (typer.Abort(), 1), (SystemExit(9), 9)):
-        assert failing(monkeypatch, error).exit_code == code
-
-
-def test_the_remedies_are_those_that_a_command_has():
-    class Stream:
-        name, opts = "stream", ("--stream",)
-
-    class Audit:
-        params = (Stream(),)
-
-    assert "--stream" in failure_of(MemoryError(), Audit()).text
-    assert "stream" not in failure_of(MemoryError()).text
-    assert "fewer" in failure_of(MemoryError()).text
-
-
 def test_a_traceback_is_shown_to_who_asks(monkeypatch):
     monkeypatch.setenv("OPENLOOP_TRACEBACK", "1")
     result = failing(monkeypatch, ZeroDivisionError("odd"))
@@ -128,15 +106,6 @@ def test_what_an_error_quotes_does_not_act_on_the_terminal(monkeypatch, error, t
     result = failing(monkeypatch, error)
     assert not set(result.stderr) & set("\x1b\u202e")
     assert r"a\x1b[2J  b\u202e.csv" in result.stderr.splitlines()[-1]
-
-
-def test_a_terminal_that_takes_no_more_keeps_the_exit_code(monkeypatch):
-    class Full(io.StringIO):
-        def write(self, _text):
-            raise refused(errno.ENOSPC, None)
-
-    monkeypatch.setattr(sys, "stderr", Full())
-    failures.tell(failures.Failure("odd", 1))
 
 
 @pytest.mark.parametrize(
@@ -182,21 +151,3 @@ def test_a_reader_that_has_gone_ends_a_command_quietly(words, unbuffered):
     )  # fmt: skip
     os.close(writing)
     assert (done.returncode, done.stderr) == (141, "")
-
-
-def test_a_device_that_fails_to_read_is_not_called_stdout(monkeypatch):
-    result = failing(monkeypatch, OSError(errno.EIO, os.strerror(errno.EIO)))  # as `read` raises it, without a name
-    assert result.exit_code == 1
-    assert "device failed" in result.stderr
-    assert "stdout" not in result.stderr
-
-
-def test_a_broken_pipe_that_is_not_stdout_is_told(monkeypatch):
-    result = failing(monkeypatch, BrokenPipeError(errno.EPIPE, "Broken pipe"))
-    assert result.exit_code == 1
-    assert "Broken pipe" in result.stderr
-
-
-def test_stdout_that_is_closed_is_no_failure():
-    done = subprocess.run(["sh", "-c", f"{INSTALLED} --version >&-"], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")

@@ -61,27 +61,6 @@ def test_a_list_made_by_two_commands_is_judged_as_its_model(folder, tmp_path):
     assert judged["list", "ndcg@5", "naive"].value == pytest.approx(judged["model", "ndcg@5", "naive"].value)
 
 
-def test_json_is_alone_on_stdout_or_in_a_file(folder, tmp_path):
-    given = ("predict", folder / "m.safetensors", "--top", "3", "--out", tmp_path / "top.csv")
-    told = run(*given, "--json", "-").stdout
-    assert json.loads(told)["rows"] == 90
-    result = run(*given, "--json", tmp_path / "told.json")
-    assert (tmp_path / "told.json").read_text(encoding="utf-8") == told
-    assert result.stderr.splitlines() == [f"wrote {tmp_path / name}" for name in ("top.csv", "told.json")]
-
-
-def test_options_reach_the_work(folder, tmp_path):
-    (tmp_path / "users.csv").write_text("who\n3\n999\n")
-    given = ("--users", tmp_path / "users.csv", "--unknown", "drop", "--user", "who", "--item", "what")
-    result = run(
-        "predict", folder / "m.safetensors", "--top", "2", *given, "--column", "s", "--out", tmp_path / "o.csv"
-    )
-    assert result.exit_code == 0, result.output
-    found = pl.read_csv(tmp_path / "o.csv")
-    assert found.columns == ["who", "what", "s", "rank"]
-    assert found["who"].to_list() == [3, 3]
-
-
 WRONG = {
     (): ("--pairs FILE", "--top K"),
     ("--top", "few"): ("--top", "'few'", "whole number"),
@@ -111,13 +90,6 @@ def test_what_is_wrong_is_one_line_and_leaves_no_file(folder, tmp_path, monkeypa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_another_file_is_no_model(folder, tmp_path):
-    result = run("predict", folder / "log.csv", "--top", "3", "--out", tmp_path / "o.csv")
-    assert result.exit_code == 2
-    assert "log.csv" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
-
-
 def test_an_interruption_leaves_what_was_there(folder, tmp_path, monkeypatch):
     out = tmp_path / "top.csv"
     out.write_text("precious")
@@ -144,15 +116,3 @@ def test_vectors_are_audited_as_the_model_that_they_are_of(folder, tmp_path, end
         found[name] = {(row["model"], row["metric"], row["estimator"]): row["value"] for row in told}
     assert ("a", "ndcg@5", "snips") in found["model"]
     assert found["vectors"] == pytest.approx(found["model"], abs=1e-6)
-
-
-def test_a_safe_file_has_no_formulas(tmp_path):
-    log, model, out = tmp_path / "log.csv", tmp_path / "m.safetensors", tmp_path / "out.csv"
-    log.write_text("user,item,rating\n=1+1,a,1\n=1+1,@b,2\nu,a,3\nu,@b,4\n")
-    assert run("train", log, "--model", "svd", "--factors", "1", "--out", model).exit_code == 0
-    for question in (("--top", "2"), ("--pairs", log)):
-        assert run("predict", model, *question, "--out", out).exit_code == 0
-        assert "\n=1+1," in out.read_text()
-        assert run("predict", model, *question, "--out", out, "--safe-csv").exit_code == 0
-        assert "\n=1+1," not in out.read_text()
-        assert "\n'=1+1,'@b," in out.read_text()

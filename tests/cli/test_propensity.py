@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import numpy as np
@@ -83,45 +82,6 @@ def test_propensity_writes_what_the_model_says_beside_the_untouched_rows(files, 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "out.parquet"]
 
 
-def test_propensity_says_what_it_read_what_it_fitted_and_what_it_checked(files, tmp_path):
-    out = tmp_path / "out.csv"
-    result = run(*words(files, "popularity", out))
-    log = ol.read(files / "log.csv")
-    model = ol.propensity.Popularity().fit(log)
-    first, rest = result.stdout.split("\n", 1)
-    read = (files / "log.csv", f"{len(log):,} rows", "30 users × 20 items", f"{len(log) / 600:.2%}")
-    assert re.search(facts(*read, "popularity"), first)
-    assert rest == f"\n{ol.propensity.check(model, log, rng=0)}\n"
-    assert result.stderr == f"wrote {out}\n"
-
-
-def test_propensity_json_is_valid_and_alone_on_stdout(files, tmp_path):
-    result = run(*words(files, "popularity", tmp_path / "out.csv", "--json", "-"))
-    content = json.loads(result.stdout, parse_constant=pytest.fail)
-    log = ol.read(files / "log.csv")
-    assert content == json.loads(ol.propensity.check(ol.propensity.Popularity().fit(log), log, rng=0).to_json())
-
-
-@pytest.mark.parametrize("picture", ["check.html", "check.svg", "check.png"])
-def test_propensity_writes_json_and_figures_beside_the_text(files, tmp_path, picture):
-    target, drawn = tmp_path / "check.json", tmp_path / picture
-    result = run(*words(files, "popularity", tmp_path / "out.csv", "--json", str(target), "--figures", str(drawn)))
-    assert result.exit_code == 0, result.output
-    assert json.loads(target.read_text(encoding="utf-8"), parse_constant=pytest.fail)
-    begin = {"html": b"<", "svg": b"<svg", "png": b"\x89PNG"}[picture.rpartition(".")[2]]
-    assert drawn.read_bytes().lstrip().startswith(begin)
-    assert result.stderr.splitlines() == [f"wrote {path}" for path in (tmp_path / "out.csv", target, drawn)]
-
-
-def test_propensity_takes_columns_by_name_or_position(files, tmp_path):
-    pl.read_csv(files / "log.csv").select("note", i="item", r="rating", u="user").write_csv(tmp_path / "log.csv")
-    for columns in (("--user", "u", "--item", "i", "--rating", "r"), ("--user", "3", "--item", "1", "--rating", "2")):
-        given = ("propensity", str(tmp_path / "log.csv"), "--model", "popularity", "--out", str(tmp_path / "out.csv"))
-        assert run(*given, *columns).exit_code == 0
-        found = ol.read(tmp_path / "out.csv", user="u", item="i", rating="r", propensity="propensity")
-        np.testing.assert_array_equal(found.propensity, by_hand(files, "popularity", ol.read(files / "log.csv")))
-
-
 def test_propensity_floor_quantile_calibration_and_column_reach_the_file(files, tmp_path):
     more = ("--floor", "0.3", "--quantile", "0.2", "--calibrate", "platt", "--column", "p", "--seed", "2")
     result = run(*words(files, "popularity", tmp_path / "out.csv", *more))
@@ -182,94 +142,7 @@ def test_an_interrupted_propensity_leaves_no_file(files, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_check_does_not_lose_the_fit(files, tmp_path, monkeypatch):
-    run(*words(files, "popularity", tmp_path / "whole.csv"))
-    monkeypatch.setattr(ol.propensity, "check", interrupted)
-    result = run(*words(files, "popularity", tmp_path / "out.csv"))
-    assert result.exit_code == 130
-    assert result.stderr == f"wrote {tmp_path / 'out.csv'}\nopenloop: interrupted\n"
-    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
-
-
-def test_no_check_writes_the_same_file_and_refits_nothing(files, tmp_path, monkeypatch):
-    run(*words(files, "popularity", tmp_path / "checked.csv", "--gamma", "5"))
-    monkeypatch.setattr(ol.propensity, "check", interrupted)
-    result = run(*words(files, "popularity", tmp_path / "out.csv", "--gamma", "5", "--no-check"))
-    assert result.exit_code == 0, result.output
-    first, *notes = result.stdout.splitlines()
-    assert re.search(facts(files / "log.csv", "popularity"), first)
-    assert [note for note in notes if "γ = 5.00" in note]
-    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "checked.csv").read_bytes()
-
-
-def test_uniform_gives_every_row_the_share_of_the_grid(files, tmp_path):
-    assert run(*words(files, "uniform", tmp_path / "out.csv")).exit_code == 0
-    found = ol.read(tmp_path / "out.csv", propensity="propensity")
-    np.testing.assert_array_equal(found.propensity, np.full(len(found), len(found) / 600))
-
-
-def test_gamma_is_the_exponent_of_popularity(files, tmp_path):
-    assert run(*words(files, "popularity", tmp_path / "out.csv", "--gamma", "1", "--no-check")).exit_code == 0
-    found = ol.read(tmp_path / "out.csv", propensity="propensity")
-    n = np.bincount(found.item, minlength=found.n_items)
-    np.testing.assert_allclose(found.propensity, n[found.item] / found.n_users)  # γ = 1: n_i/U
-
-
 # -- the words of errors -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("content", "more", "told"),
-    [
-        pytest.param(
-            "user,item,rating\n1,1,5\n1,1,4\n2,1,3\n", (), facts("log.csv", "once", "(1, 1)"), id="pair twice"
-        ),
-        pytest.param("user,item,rating\n1,1,5\n2,1\n2,3,4\n", (), facts("line 3", "2 fields", 3), id="short line"),
-        pytest.param("a,b,c\n1,1,5\n2,1,3\n", (), facts("user column", "--user", "'a'", "','"), id="no user column"),
-        pytest.param(
-            "user,item,rating\n1,1,5\n", ("--rating", "stars"), facts("'stars'", "--rating"), id="unknown column"
-        ),
-        pytest.param("user,item,rating\n1,1,5\n", ("--rating", "9"), facts("--rating 9", 3), id="unknown position"),
-        pytest.param(
-            "user,item,rating\n1,1,5\n7,1,3\n",
-            ("--users", "3"),
-            facts("'user'", 7, "--users", "--items"),
-            id="few users",
-        ),
-        pytest.param("user,item,rating\n1,1,5\n", ("--users", "0"), facts("--users 0", "at least 1"), id="no users"),
-    ],
-)
-def test_errors_name_options_and_no_keywords(tmp_path, content, more, told):
-    (tmp_path / "log.csv").write_text(content)
-    result = run("propensity", tmp_path / "log.csv", "--model", "uniform", "--out", tmp_path / "out.csv", *more)
-    assert result.exit_code == 2
-    assert re.search(told, result.stderr.strip())
-    assert not re.search(r"\w=", result.stderr)
-
-
-def test_an_unknown_extension_names_no_keyword(files, tmp_path):
-    (tmp_path / "log.xyz").write_bytes((files / "log.csv").read_bytes())
-    result = run("propensity", tmp_path / "log.xyz", "--model", "uniform", "--out", tmp_path / "out.csv")
-    assert result.exit_code == 2
-    assert re.search(facts("'.xyz'", "'.csv'", ".gz"), result.stderr)
-    assert not re.search(r"\w=", result.stderr)
-
-
-def test_gaps_in_features_name_no_keyword(files, tmp_path):
-    table = pl.read_csv(files / "users.csv", infer_schema=False)
-    table.with_columns(age=pl.when(pl.col("user_id") != "3").then("age")).write_csv(tmp_path / "users.csv")
-    side = ("--user-features", tmp_path / "users.csv", "--item-features", files / "items.csv")
-    result = run("propensity", files / "log.csv", "--model", "logistic", "--out", tmp_path / "out.csv", *side)
-    assert result.exit_code == 2
-    assert re.search(facts("users.csv", "'age'", "id 3"), result.stderr)
-    assert not re.search(r"\w=", result.stderr)
-
-
-def test_tables_of_the_other_side_are_refused(files, tmp_path):
-    side = ("--user-features", files / "items.csv", "--item-features", files / "users.csv")
-    result = run("propensity", files / "log.csv", "--model", "logistic", "--out", tmp_path / "out.csv", *side)
-    assert result.exit_code == 2
-    assert re.search(facts("--user-features", "'item_id'", "--item-features"), result.stderr)
 
 
 def test_balanced_weights_are_written_checked_and_drawn(files, tmp_path):
@@ -297,14 +170,3 @@ def test_clicks_are_read_without_ratings(files, tmp_path):
     )
     assert result.exit_code == 2
     assert re.search(facts("--no-rating", "--rating 2"), result.output)
-
-
-def test_a_safe_file_has_no_formulas(tmp_path):
-    log, out = tmp_path / "log.csv", tmp_path / "out.csv"
-    log.write_text("user,item,rating\n=1+1,a,-1\n=1+1,@b,2\nu,a,3\nu,@b,4\n")
-    words = ("propensity", log, "--model", "popularity", "--gamma", "0.5", "--no-check", "--out", out)
-    assert run(*words).exit_code == 0
-    assert out.read_text().splitlines()[1].startswith("=1+1,a,-1,")
-    assert run(*words, "--safe-csv").exit_code == 0
-    assert out.read_text().splitlines()[1].startswith("'=1+1,a,-1,")
-    assert ",'@b,2," in out.read_text()

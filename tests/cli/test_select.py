@@ -2,49 +2,16 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import re
 
-import jsonschema
-import numpy as np
 import polars as pl
 import pytest
 
 import openloop as ol
 from openloop import learners
-from openloop.cli.select import select
-from openloop.cli.train import train
-from openloop.commands.log_files import LogRequest
-from openloop.commands.select import SelectRequest
 from openloop.data.simulate import movie_lovers
-from openloop.support.fields import fields_named
 from tests.cli.running import interrupted, run
 from tests.facts import facts
-
-NUMBER = {"type": ["number", "null"]}
-SETTING = {
-    "type": "object",
-    "properties": {
-        "model": {"type": "string"}, "parameters": {"type": "object"}, "value": NUMBER, "stderr": NUMBER,
-        "folds": {"type": "array", "items": NUMBER}, "best": {"type": "boolean"},
-        "problem": {"type": ["string", "null"]},
-    },
-    "additionalProperties": False,
-    "minProperties": 7,
-}  # fmt: skip
-TOLD = {
-    "type": "object",
-    "properties": {
-        **{name: {"type": "string"} for name in ("log", "out", "metric", "estimator", "model")},
-        **{name: {"type": "integer"} for name in ("rows", "users", "items", "folds", "seed")},
-        "weights": {"type": ["object", "null"]}, "settings": {"type": "array", "items": SETTING, "minItems": 1},
-        "parameters": {"type": "object"}, "coefficients": {"type": ["array", "null"]},
-        "notes": {"type": "array", "items": {"type": "string"}},
-    },
-    "additionalProperties": False,
-    "minProperties": 15,
-}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -78,40 +45,10 @@ def test_settings_are_a_table_and_the_best_is_saved(folder, tmp_path):
     assert learners.load(tmp_path / "best.safetensors").scores([0]).shape == (1, 20)
 
 
-def test_json_is_valid_and_alone_on_stdout(folder, tmp_path):
-    given = words(
-        folder, tmp_path / "m.safetensors", "recalibrated", "bias", more=("--propensity", "p", "--folds", "2")
-    )
-    result = run(*given, "--json", "-")
-    content = json.loads(result.stdout, parse_constant=pytest.fail)
-    jsonschema.validate(content, TOLD)
-    assert [len(each["folds"]) for each in content["settings"]] == [2, 2]
-    run(*given, "--json", tmp_path / "told.json")
-    assert (tmp_path / "told.json").read_text(encoding="utf-8") == result.stdout
-
-
 def test_the_same_seed_gives_the_same_file(folder, tmp_path):
     for name in "ab":
         run(*words(folder, tmp_path / f"{name}.safetensors", "stack", more=("--seed", "7", "--factors", "2,3")))
     assert (tmp_path / "a.safetensors").read_bytes() == (tmp_path / "b.safetensors").read_bytes()
-
-
-def test_a_log_is_read_by_the_options_of_train():
-    mine, theirs = (inspect.signature(command).parameters for command in (select, train))
-    for name in (*fields_named(LogRequest), "users", "items", "propensity", "weight", "floor", "out", "json"):
-        assert mine[name].annotation == theirs[name].annotation
-        assert mine[name].default == theirs[name].default
-
-
-def test_sweeps_are_for_the_models_that_make_them(folder, tmp_path):
-    out = tmp_path / "m.safetensors"
-    given = words(folder, out, "bias", "ordinal-mf", more=("--factors", "2", "--folds", "2"))
-    few = json.loads(run(*given, "--sweeps", "20", "--json", "-").stdout)  # fewer than are dropped
-    assert [each["problem"] is None for each in few["settings"]] == [True, False]
-    assert re.search(facts("sweeps", 20, 540), few["settings"][1]["problem"])
-    assert run(*words(folder, out, "bias", more=("--sweeps", "20"))).exit_code == 2
-    asked = SelectRequest(log=folder / "log.csv", out=out, model=("bias", "joint-mnar"), sweeps=600)
-    assert [asked.common(name).get("sweeps") for name in asked.model] == [None, 600]
 
 
 def test_after_an_interruption_a_checkpoint_goes_on(folder, tmp_path, monkeypatch):
@@ -132,16 +69,6 @@ def test_after_an_interruption_a_checkpoint_goes_on(folder, tmp_path, monkeypatc
     result = run(*given, "--checkpoint", kept)
     assert (result.exit_code, result.stdout) == (0, plain.stdout)
     assert len(fitted) == 4 + 5 + 1
-
-
-def test_without_a_checkpoint_an_interruption_promises_nothing(folder, tmp_path, monkeypatch):
-    out = tmp_path / "m.safetensors"
-    out.write_text("precious")
-    monkeypatch.setattr(learners.Bias, "fit", interrupted)
-    result = run(*words(folder, out, "bias"))
-    assert result.exit_code == 130
-    assert result.stderr == "openloop: interrupted\n"
-    assert out.read_text() == "precious"
 
 
 WRONG = {
@@ -171,22 +98,3 @@ def test_what_is_wrong_is_one_line_and_leaves_no_file(folder, tmp_path, monkeypa
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_checkpoint_that_is_a_file_is_refused(folder, tmp_path):
-    (tmp_path / "kept").write_text("precious")
-    result = run(*words(folder, tmp_path / "m.safetensors", "bias", more=("--checkpoint", tmp_path / "kept")))
-    assert result.exit_code == 2
-    assert re.search(facts("--checkpoint", tmp_path / "kept", "folder"), " ".join(result.stderr.split()))
-    assert (tmp_path / "kept").read_text() == "precious"
-
-
-def test_a_damaged_fold_is_named(folder, tmp_path):
-    given = words(folder, tmp_path / "m.safetensors", "bias", more=("--checkpoint", tmp_path / "kept"))
-    assert run(*given).exit_code == 0
-    file = min((tmp_path / "kept").iterdir())
-    file.write_bytes(b"")
-    result = run(*given)
-    assert result.exit_code == 2
-    assert re.search(facts(file, "delete"), result.stderr)
-    assert np.size(np.frombuffer(file.read_bytes(), np.uint8)) == 0

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -97,22 +95,3 @@ def test_another_thread_leaves_signals_alone():
     thread.start()
     thread.join()
     assert seen == [signal.SIG_DFL]
-
-
-START = """
-import builtins, signal
-load = builtins.__import__
-def loaded(name, *rest, **more):
-    if name == {name!r}:
-        signal.raise_signal(signal.SIGINT)
-    return load(name, *rest, **more)
-builtins.__import__ = loaded
-import openloop.cli
-print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-"""
-
-
-@pytest.mark.parametrize(("name", "ended"), [("typer", (-signal.SIGINT, "", "")), ("none", (0, "True\n", ""))])
-def test_ctrl_c_before_the_program_begins_is_no_traceback(name, ended):
-    done = subprocess.run([sys.executable, "-c", START.format(name=name)], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout, done.stderr) == ended

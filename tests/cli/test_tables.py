@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from openloop.cli.tables import NAMED, parts_of, titled
+from openloop.cli.tables import titled
 
 COLUMNS = ["model", "snips", "ips", "stratified", "clipped@20", "naive"]
 LONG = "two_towers_2026-11-18_candidate"
@@ -32,14 +32,6 @@ def test_nothing_is_cut_short(width):
     assert all(column in text for column in COLUMNS)
     names = re.sub(r"\s+", "", re.sub(r"\d\.\d+ ±\d\.\d+!", "", text))
     assert names.count(LONG) == 2 * text.count("model")
-
-
-def test_columns_that_fit_stay_together():
-    short = [["a", *["1"] * 5]]
-    assert parts_of([COLUMNS, *short], 80) == [[1, 2, 3, 4, 5]]
-    assert shown(short, 80).count("model") == 1
-    assert parts_of([COLUMNS, *LINES], 80) == [[1, 2, 3, 4], [5]]
-    assert parts_of([COLUMNS, *LINES], NAMED) == [[1], [2], [3], [4], [5]]
 
 
 def test_what_a_terminal_would_obey_is_shown():

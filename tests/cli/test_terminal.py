@@ -7,11 +7,9 @@ import io
 import pytest
 from rich.panel import Panel
 from rich.table import Table
-from rich.text import Text
 
-from openloop.cli import audit_tables, options
+from openloop.cli import audit_tables
 from openloop.cli.terminal import Terminal
-from openloop.support.progress import progress
 from tests.audit_cases import small_audit
 from tests.cli.running import run
 
@@ -47,30 +45,12 @@ def test_text_is_shown_whatever_holds_it(part):
     assert SHOWN in drawn(part)
 
 
-def test_what_rich_would_send_of_a_styled_text_is_shown():
-    assert r"a\x1b[31mb" in drawn(Text("a\x1b[31mb"))
-    assert "\x1b[1m" in drawn(Text("bold", style="bold"), colour=True)  # ours is sent
-
-
 def test_an_audit_of_models_with_such_names_is_shown():
     names = tuple(f"{NAME} {n}" for n in range(3))
     text = drawn(*audit_tables.printed(small_audit(names), None))
     assert SHOWN + r"\n# x 0" in text
     assert not set(text) & set("\x1b\x07\r\u202e\x9b\x08")
     assert "\n# x" not in text  # no name begins a line of its own
-
-
-def test_messages_are_one_line_and_show_what_they_quote(tmp_path, capsys):
-    options.complain(f"{NAME}: no such file")
-    assert capsys.readouterr().err == f"openloop: {SHOWN}\\n# x: no such file\n"
-    options.say("two\nlines \x1b[2J", err=True)
-    assert capsys.readouterr().err == "two\nlines \\x1b[2J\n"
-    options.tell_written("x\x1b[2J.csv")
-    assert capsys.readouterr().err == "wrote x\\x1b[2J.csv\n"
-    options.tell_reading("log\x1b[2J\n.csv", ["a\x1b]0;owned\x07", "b\u202e"])
-    assert capsys.readouterr().err == (
-        "reading log\\x1b[2J\\n.csv, and the predictions of a\\x1b]0;owned\\x07 and b\\u202e\n"
-    )
 
 
 def test_a_file_s_name_does_not_act_on_the_terminal(tmp_path):
@@ -80,14 +60,3 @@ def test_a_file_s_name_does_not_act_on_the_terminal(tmp_path):
     assert result.exit_code == 2
     assert not set(result.output) & set("\x1b\x07\u202e")
     assert r"log\x1b[2J\u202e.csv" in result.output
-
-
-def test_a_bar_shows_names_and_reads_no_markup(monkeypatch):
-    stream = io.StringIO()
-    monkeypatch.setattr("sys.stderr", stream)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    monkeypatch.setenv("TERM", "xterm")
-    with progress("", 1, show=True) as advance:
-        advance(0.5, "[red]\x1b]0;owned")
-    assert r"[red]\x1b]0;owned" in stream.getvalue()
-    assert "\x1b]0" not in stream.getvalue()

@@ -2,51 +2,19 @@
 
 from __future__ import annotations
 
-import inspect
-import json
 import re
 
-import jsonschema
 import numpy as np
 import polars as pl
 import pytest
 
 import openloop as ol
 from openloop import learners
-from openloop.cli.train import train
-from openloop.commands.recipes import MODELS, PARAMETERS, recipe_parameters, takes_weights
+from openloop.commands.recipes import MODELS, recipe_parameters, takes_weights
 from openloop.data.simulate import movie_lovers
 from openloop.learners import ordinal_mf
 from tests.cli.running import interrupted, run
 from tests.facts import facts
-
-TOLD = {
-    "type": "object",
-    "properties": {
-        **{name: {"type": "string"} for name in ("log", "out", "model")},
-        **{name: {"type": "integer", "minimum": 1} for name in ("rows", "users", "items")},
-        "parameters": {"type": "object"},
-        "weights": {
-            "anyOf": [
-                {"type": "null"},
-                {"type": "object", "required": ["column", "inverse", "effective_size", "largest_share", "raised"]},
-            ]
-        },
-        "course": {
-            "anyOf": [{"type": "null"}, {"type": "object", "required": ["what", "first", "last", "count", "of"]}]
-        },
-        "coefficients": {
-            "anyOf": [
-                {"type": "null"},
-                {"type": "array", "items": {"type": "object", "required": ["column", "coefficient"]}},
-            ]
-        },
-        "notes": {"type": "array", "items": {"type": "string"}},
-    },
-    "additionalProperties": False,
-    "minProperties": 11,
-}
-ADG = ("--factors", "3", "--updates", "3000", "--gamma", "9", "--rate", "0.05", "--reg", "0.2", "--threshold", "3")
 
 
 @pytest.fixture(scope="module")
@@ -64,28 +32,6 @@ def words(folder, out, model, *more, log="log.csv"):
     return ("train", folder / log, "--model", model, "--out", out, *more)
 
 
-def test_labels_are_learned_with_a_logistic_loss(folder, tmp_path):
-    labels = pl.read_csv(folder / "log.csv").with_columns(rating=(pl.col("rating") > 3).cast(pl.Int64))
-    labels.write_csv(tmp_path / "labels.csv")
-    out = tmp_path / "mf.safetensors"
-    result = run(*words(tmp_path, out, "mf", "--factors", "2", "--loss", "logistic", log="labels.csv"))
-    assert result.exit_code == 0, result.output
-    assert re.search(facts("loss logistic", "objective"), result.stdout)
-    p = learners.load(out).predictions([0, 1])
-    assert np.all((p > 0) & (p < 1))
-
-
-def test_options_reach_the_learner(folder, tmp_path):
-    given = (*ADG, "--propensity", "p", "--seed", "4", "--threads", "1")
-    result = run(*words(folder, tmp_path / "m.safetensors", "adg", *given))
-    assert result.exit_code == 0, result.output
-    log = ol.read(folder / "log.csv", propensity="p")
-    by_hand = learners.ADG(factors=3, updates=3000, gamma=9.0, rate=0.05, reg=0.2, threshold=3.0, rng=4, threads=1)
-    by_hand.fit(log, sample_weight=1 / log.propensity)
-    found = learners.load(tmp_path / "m.safetensors")
-    np.testing.assert_array_equal(found.scores(np.arange(30)), by_hand.scores(np.arange(30)))
-
-
 def test_a_factorisation_is_that_of_the_library(folder, tmp_path):
     given = ("--factors", "2", "--reg", "3", "--bias-reg", "0.5", "--loss", "absolute", "--solver", "cholesky")
     more = ("--iterations", "7", "--tol", "0", "--seed", "5", "--threads", "2", "--propensity", "p", "--floor", "0.1")
@@ -100,16 +46,6 @@ def test_a_factorisation_is_that_of_the_library(folder, tmp_path):
     np.testing.assert_array_equal(found.scores(np.arange(30)), by_hand.scores(np.arange(30)))
     first, last = by_hand.history_[[0, -1]]
     assert re.search(facts("objective", f"{first:.6g}", f"{last:.6g}", 7), result.stdout)
-
-
-def test_a_factorisation_may_be_learned_on_a_gpu(triton, folder, tmp_path):
-    given = ("--factors", "2", "--iterations", "1", "--device", "cuda")
-    result = run(*words(folder, tmp_path / "m.safetensors", "mf", *given))
-    assert result.exit_code == 0, result.output
-    by_hand = learners.MF(2, iterations=1).fit(ol.read(folder / "log.csv"))
-    found = learners.load(tmp_path / "m.safetensors")
-    np.testing.assert_allclose(found.scores(np.arange(30)), by_hand.scores(np.arange(30)), atol=1e-4)
-    assert found.device == "cuda"
 
 
 def test_a_gpu_that_is_not_there_is_one_line(torch, triton, folder, tmp_path, monkeypatch):
@@ -134,26 +70,6 @@ def test_every_model_is_learned_saved_and_told(folder, tmp_path, model):
         assert f"learned {model}" in result.stdout
         assert re.search(facts("weights", *(("1/p", "'p'") if weights else ("none",))), result.stdout)
     assert [path.name for path in tmp_path.iterdir()] == ["m.safetensors"]
-
-
-def test_a_column_of_weights_is_that_of_propensities_inverted(folder, tmp_path):
-    for given in (("--propensity", "p"), ("--weight", "w")):
-        assert run(*words(folder, tmp_path / f"{given[1]}.safetensors", "bias", *given)).exit_code == 0
-    p, w = (learners.load(tmp_path / f"{name}.safetensors").scores(np.arange(30)) for name in "pw")
-    np.testing.assert_allclose(p, w)
-
-
-def test_json_is_valid_and_alone_on_stdout(folder, tmp_path):
-    given = words(folder, tmp_path / "m.safetensors", "adg", *ADG, "--propensity", "p", "--floor", "0.5")
-    result = run(*given, "--json", "-")
-    content = json.loads(result.stdout, parse_constant=pytest.fail)
-    jsonschema.validate(content, TOLD)
-    assert content["weights"]["raised"] > 0
-    assert content["parameters"]["gamma"] == 9
-    beside = run(*given, "--json", tmp_path / "told.json")
-    assert (tmp_path / "told.json").read_text(encoding="utf-8") == result.stdout
-    assert beside.stdout.startswith("read ")
-    assert beside.stderr.splitlines() == [f"wrote {tmp_path / name}" for name in ("m.safetensors", "told.json")]
 
 
 def test_the_same_seed_gives_the_same_file(folder, tmp_path):
@@ -182,11 +98,6 @@ def test_after_an_interruption_a_checkpoint_goes_on(folder, tmp_path, monkeypatc
     taken = run(*words(folder, out, "ordinal-mf", *few, "--checkpoint", folder / "log.csv"))
     assert taken.exit_code == 2
     assert re.search(facts("log.csv", "overwritten"), taken.stderr)
-
-
-def test_every_parameter_has_an_option():
-    options = set(inspect.signature(train).parameters)
-    assert set(PARAMETERS) <= options
 
 
 WRONG = {
@@ -222,13 +133,6 @@ def test_what_is_wrong_is_one_line_and_leaves_no_file(folder, tmp_path, monkeypa
     assert "Traceback" not in result.stderr
     assert result.stdout == ""
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_missing_log_is_named(tmp_path):
-    result = run(*words(tmp_path, tmp_path / "m.safetensors", "bias"))
-    assert result.exit_code == 2
-    assert "log.csv" in result.stderr
-    assert len(result.stderr.splitlines()) == 1
 
 
 @pytest.mark.parametrize("method", ["fit", "save"])

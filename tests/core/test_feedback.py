@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError, replace
-
 import numpy as np
 import pytest
 
@@ -43,15 +41,6 @@ def test_the_population_may_be_larger_than_what_was_observed():
     assert (log.n_users, log.n_items, len(log)) == (3, 4, 3)
     assert log.user_ptr.tolist() == [0, 2, 2, 3]
     assert repr(log) == "Feedback(3 of 3 users × 4 items)"
-
-
-def test_columns_cannot_be_written_and_fields_not_replaced_in_place():
-    log = three(propensity=[0.1, 0.2, 0.3])
-    for column in (log.user, log.item, log.rating, log.propensity, log.row, log.share):
-        with pytest.raises(ValueError, match="read-only"):
-            column[0] = 1
-    with pytest.raises(FrozenInstanceError):
-        log.rating = log.rating
 
 
 def test_a_part_keeps_its_rows_population_and_place_in_the_input():
@@ -111,39 +100,12 @@ def test_what_is_not_a_log_is_refused(changes, error, refusal):
         three(**changes)
 
 
-@pytest.mark.parametrize(
-    ("column", "values"),
-    [
-        ("rating", [5, 1, 3, 4]),
-        ("rating", [5, 1]),
-        ("item", [1, 3]),
-        ("propensity", [0.1, 0.2, 0.3, 0.4]),
-        ("time", [1, 2, 3, 4]),
-    ],
-)
-def test_from_arrays_refuses_columns_of_another_length(column, values):
-    given_ = {"user": [0, 0, 2], "item": [1, 3, 0], "rating": [5, 1, 3]} | {column: values}
-    with pytest.raises(AlignmentError, match=facts(column, len(values), 3)):
-        Feedback.from_arrays(given_.pop("user"), given_.pop("item"), given_.pop("rating"), **given_)
-
-
 @pytest.mark.parametrize("codes", [[0.5, 0, 2], [0, 0, 2**32 + 2], ["0", "0", "2"]])
 def test_codes_must_be_whole_numbers_of_the_grid(codes):
     with pytest.raises(InputError, match="user"):
         three(user=np.array(codes))
 
 
-def test_from_arrays_refuses_an_empty_log():
-    with pytest.raises(EmptyError):
-        Feedback.from_arrays([], [], [])
-
-
 def test_an_array_of_another_length_does_not_align():
     with pytest.raises(AlignmentError, match=facts("align", 3, (2,))):
         three().align([1, 2])
-
-
-def test_a_log_without_shares_stays_without():
-    log = replace(three(), share=None)
-    assert log.share is None
-    assert log.take(np.array([True, False, True])).share is None

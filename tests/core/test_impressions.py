@@ -42,26 +42,6 @@ def test_rows_are_sorted_by_request_and_position_and_remember_their_place():
     assert (log.n_requests, log.depth, log.request_ptr.tolist()) == (2, 3, [0, 2, 5])
 
 
-def test_without_requests_each_row_is_one():
-    log = shown(request=None, user=None)
-    assert log.request.tolist() == [0, 1, 2, 3, 4]
-    assert (log.n_requests, log.n_clusters, log.cluster.tolist()) == (5, 5, [0, 1, 2, 3, 4])
-
-
-def test_rows_in_order_are_not_sorted_again():
-    log = shown()
-    again = Impressions.from_arrays(
-        request=log.request, position=log.position, item=log.item, reward=log.reward, user=log.user[log.request]
-    )
-    assert again.row.tolist() == [0, 1, 2, 3, 4]
-    assert again.fingerprint == log.fingerprint
-
-
-def test_other_rewards_or_users_are_another_log():
-    assert shown(reward=[1.0, 0, 0, 0, 0]).fingerprint != shown().fingerprint
-    assert shown(user=[1, 0, 1, 0, 1]).fingerprint != shown().fingerprint
-
-
 def test_exposure_gives_the_propensity_and_prefix_the_slate():
     exposure = np.arange(1, 16).reshape(5, 3) / 20
     log = shown(exposure=exposure, prefix=[0.3, 0.5, 0.4, 0.2, 0.1])
@@ -76,13 +56,6 @@ def test_gaps_in_positions_are_told():
     assert shown().whole
     assert not shown(position=[2, 1, 1, 3, 3]).whole
     assert not shown(position=[3, 2, 2, 3, 4]).whole
-
-
-def test_it_says_what_it_holds():
-    said = repr(shown(shuffled=[True, False, True, False, True]))
-    for fact in ("5", "2 requests", "2 users", "shuffled"):
-        assert fact in said
-    assert "no request ids" in repr(shown(request=None, user=None))
 
 
 # -- as positives --------------------------------------------------------------------------------------------

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 from openloop.core.moments import Moments
-from openloop.errors import AlignmentError, UndefinedError
+from openloop.errors import AlignmentError
 from openloop.estimators.stratified import stratified
 from openloop.estimators.weighted import clipped, ips, naive, snips
 from openloop.metrics.naming import metric
@@ -66,12 +64,6 @@ def test_all_users_as_one_have_the_value_and_its_variance_over_cells():
         same(a.cell_variance, b.cell_variance)
 
 
-def test_strata_of_a_metric_on_whole_users_do_not_collapse():
-    whole = of_rows()
-    with pytest.raises(UndefinedError, match=facts("map", "strata")):
-        replace(whole, metric=metric("map")).collapse()
-
-
 @pytest.mark.parametrize("other", [{"name": "mse"}, {"edges": (0.5,)}, {"cap": 3.0}])
 def test_moments_of_different_things_do_not_merge(other):
     with pytest.raises(AlignmentError, match=facts("Moments", "metric", "strata", "cap")):
@@ -102,25 +94,3 @@ def test_parts_of_different_populations_do_not_merge():
         one + three
     with pytest.raises(AlignmentError, match=facts("population", 3, 1)):
         three + one
-
-
-def test_shapes_are_checked():
-    with pytest.raises(AlignmentError, match=facts("gain", (3, 1), "n", (2, 1))):
-        Moments(metric=metric("mae"), sums={"n": np.ones((2, 1)), "gain": np.ones((3, 1))}, cells=np.ones(2))
-    with pytest.raises(AlignmentError, match=facts("cells", (3,), "2 users")):
-        Moments(metric=metric("mae"), sums={"n": np.ones((2, 1))}, cells=np.ones(3))
-
-
-def test_a_sum_that_was_not_taken_is_named():
-    with pytest.raises(UndefinedError, match=facts("mae", "'wgain'", "propensities")):
-        by_hand(None, [1, 2]).stack("n", "wgain")
-
-
-def test_sums_cannot_be_written():
-    with pytest.raises(ValueError, match="read-only"):
-        of_rows().sums["n"][0, 0] = 5
-
-
-def test_population_and_users_are_counted():
-    m = by_hand(None, [0, 3, 1])
-    assert (m.n_users, m.users, m.population, m.n_strata) == (3, 2, 30, 1)

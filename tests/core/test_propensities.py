@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import re
 
-import narwhals as nw
 import numpy as np
-import polars as pl
 import pytest
-from sklearn.exceptions import NotFittedError
 
-from openloop import evaluate
 from openloop.core.feedback import Feedback
-from openloop.core.propensities import Propensities, check_exposure, grid_of, observed_probability, predicted_by
+from openloop.core.propensities import Propensities, check_exposure, observed_probability, predicted_by
 from openloop.errors import AlignmentError, InputError, PropensityError, UndefinedError
 from tests.facts import facts
 
@@ -25,12 +21,6 @@ def test_weights_are_one_over_p_and_no_larger_than_the_floor_allows():
     assert p.clipped == pytest.approx(1 / 3)
     assert re.search(facts("floor", 0.1, "33.3%"), repr(p))
     assert Propensities(values=[0.5]).clipped == 0
-
-
-def test_a_floor_says_what_it_leaves_of_the_weight():
-    assert Propensities(values=[0.5, 0.1]).kept_weight == 1
-    assert Propensities(values=[0.5, 0.1], floor=0.5).kept_weight == pytest.approx(4 / 12)
-    assert Propensities(values=[0.5, 0.0], floor=0.5).kept_weight == 1  # zeros count as the floor does
 
 
 def test_a_floor_makes_zeros_usable():
@@ -46,18 +36,6 @@ def test_a_floor_repairs_nothing_else(bad, floor):
         Propensities(values=[0.5, bad], floor=floor)
 
 
-@pytest.mark.parametrize("values", [[], [[0.5]], 0.5])
-def test_values_are_one_number_a_row(values):
-    with pytest.raises(AlignmentError, match=facts("values", np.shape(values))):
-        Propensities(values=values)
-
-
-@pytest.mark.parametrize("floor", [-0.1, 1.5, np.nan])
-def test_the_floor_is_a_probability(floor):
-    with pytest.raises(InputError, match="floor"):
-        Propensities(values=[0.5], floor=floor)
-
-
 def test_they_check_the_length_and_where_known_the_cells():
     assert Propensities(values=[0.1, 0.2, 0.3]).check(LOG)
     with pytest.raises(AlignmentError, match=facts(2, 3, "feedback.align")):
@@ -67,11 +45,6 @@ def test_they_check_the_length_and_where_known_the_cells():
     other = Feedback.from_arrays([0, 0, 1], [0, 1, 0], [1, 2, 3], users=2, items=2)
     with pytest.raises(AlignmentError, match=facts("another", "Feedback", "predict")):
         own.check(other)
-
-
-def test_values_cannot_be_written():
-    with pytest.raises(ValueError, match="read-only"):
-        Propensities(values=[0.5]).values[0] = 1
 
 
 def test_a_weight_that_would_overflow_is_refused():
@@ -89,16 +62,6 @@ def test_a_part_observes_a_cell_with_its_share_of_the_log_given_that_the_exclude
     assert observed_probability(1.0, share=0.2, excluded_share=0.8) == pytest.approx(1.0)
 
 
-def test_arrays_and_expressions_are_observed_alike():
-    p = np.array([0.1, 0.5, 0.9])
-    wanted = [observed_probability(v, share=0.3, excluded_share=0.7) for v in p]
-    frame = pl.DataFrame({"p": p})
-    np.testing.assert_allclose(observed_probability(p, share=np.full(3, 0.3), excluded_share=0.7), wanted)
-    assert frame.select(observed_probability(pl.col("p"), share=0.3, excluded_share=0.7))["p"].to_list() == wanted
-    found = nw.from_native(frame).select(observed_probability(nw.col("p"), share=0.3, excluded_share=0.7))
-    assert found["p"].to_list() == wanted
-
-
 @pytest.mark.parametrize(("s", "t"), [(0, 0.5), (1.2, 0), (0.5, -0.1), (0.5, 0.6), (float("nan"), 0), (True, 0)])
 def test_shares_that_no_parts_of_a_log_have_are_refused(s, t):
     with pytest.raises(InputError, match="share="):
@@ -109,10 +72,6 @@ def test_shares_that_no_parts_of_a_log_have_are_refused(s, t):
 def test_what_is_no_probability_is_refused_before_it_is_scaled(p):
     with pytest.raises(PropensityError, match="observed_probability"):
         observed_probability(p, share=0.5)
-
-
-def test_numbers_in_a_list_are_an_array():
-    np.testing.assert_allclose(observed_probability([0.1, 0.2], share=0.5), [0.05, 0.1])
 
 
 def test_balanced_values_may_exceed_one_and_their_base_may_not():
@@ -130,30 +89,12 @@ def test_balanced_values_are_positive_and_finite(bad):
         Propensities(values=[0.5, bad], base=[0.5, 0.5])
 
 
-def test_a_base_has_one_value_per_row():
-    with pytest.raises(AlignmentError, match=facts("base", "(1,)", "(2,)")):
-        Propensities(values=[0.5, 0.5], base=[0.5])
-
-
 CLICKS = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [1, 1, 1], users=2, items=2, positives=True)
 
 
 def test_p_that_were_fitted_on_positives_are_no_exposure():
     with pytest.raises(UndefinedError, match=facts("evaluate", "positives", "column")):
         check_exposure("evaluate", Propensities(values=[0.1, 0.2, 0.3], blind=True), CLICKS)
-
-
-@pytest.mark.parametrize(
-    ("p", "log"),
-    [
-        (Propensities(values=[0.1, 0.2, 0.3]), CLICKS),
-        (Propensities(values=[0.2, 0.2, 0.2], blind=True), CLICKS),
-        (Propensities(values=[0.1, 0.2, 0.3], blind=True), LOG),
-    ],
-    ids=["given", "uniform", "ratings"],
-)
-def test_given_p_and_a_log_of_ratings_pass(p, log):
-    check_exposure("evaluate", p, log)
 
 
 # -- models of your own --------------------------------------------------------------------------------------
@@ -186,48 +127,3 @@ def test_p_of_your_own_that_were_fitted_on_positives_are_no_exposure():
 
     with pytest.raises(UndefinedError, match="positives"):
         check_exposure("evaluate", predicted_by("evaluate", Varies(), CLICKS), CLICKS)
-
-
-def test_what_predict_gives_must_be_propensities():
-    class Bare:
-        def predict(self, feedback):
-            return np.full(len(feedback), 0.5)
-
-    with pytest.raises(InputError, match=facts("evaluate", "Bare.predict(feedback)", "ndarray", "ol.Propensities")):
-        predicted_by("evaluate", Bare(), LOG)
-    with pytest.raises(InputError, match=facts("Bare is a class", "Bare().fit(log)")):
-        predicted_by("evaluate", Bare, LOG)
-
-
-def test_a_grid_may_be_missing_or_undefined():
-    class Undefined(Own):
-        def matrix(self):
-            raise UndefinedError("p depends on the rating")
-
-    class Known(Own):
-        def matrix(self):
-            return np.ones((2, 2))
-
-    assert grid_of(Own()) is None
-    assert grid_of(Undefined()) is None
-    assert grid_of(Known()).shape == (2, 2)
-
-
-class Careless:
-    """A propensity model of one's own, which does not check that it was fitted."""
-
-    def fit(self, feedback):
-        self.p_ = np.full(len(feedback), 0.5)
-        return self
-
-    def predict(self, feedback):
-        return Propensities(values=self.p_ if len(feedback) > 1 else self.gone_)
-
-
-def test_a_model_of_ones_own_that_is_not_fitted_is_refused():
-    log = Feedback.from_arrays([0, 1], [0, 1], [1.0, 5.0])
-    with pytest.raises(NotFittedError, match=r"Careless: not fitted; call fit\(feedback\) first"):
-        evaluate({"a": np.ones((2, 2))}, log, Careless(), metrics=["mae"], estimators=["snips"])
-    assert predicted_by("evaluate", Careless().fit(log), log).values.tolist() == [0.5, 0.5]
-    with pytest.raises(AttributeError, match="gone_"):  # a bug of a fitted model stays what it is
-        predicted_by("evaluate", Careless().fit(log), log.take(np.array([0])))

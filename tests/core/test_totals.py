@@ -2,22 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from openloop.core import totals
 from openloop.core.totals import (
-    Combined,
-    Corrected,
-    Lift,
-    Root,
-    Scaled,
-    Shifted,
     complex_step,
     freedom,
     leave_one_out,
@@ -45,13 +35,6 @@ def test_leaving_a_user_out_is_the_value_of_the_others(columns):
         same(found[u], quotient(others) - value, atol=1e-9)
 
 
-def test_users_are_left_out_in_blocks(monkeypatch):
-    columns = np.random.default_rng(0).uniform(1, 2, (10, 2))
-    wanted = leave_one_out(quotient, columns)
-    monkeypatch.setattr(totals, "BLOCK", 3)
-    same(leave_one_out(quotient, columns), wanted)
-
-
 def test_a_user_without_a_part_changes_nothing():
     columns = np.array([[1.0, 2.0], [0.0, 0.0], [5.0, 3.0]])
     assert leave_one_out(quotient, columns)[1] == 0
@@ -66,24 +49,6 @@ def test_to_first_order_leaving_out_is_the_influence():
     columns = np.random.default_rng(0).uniform(1, 2, (5000, 2))
     _, _, influence = smooth(quotient, columns)
     same(leave_one_out(quotient, columns), -influence / 5000, rtol=1e-2, atol=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("function", "wanted"),
-    [
-        (Scaled(quotient, 3.0), 6.0),
-        (Root(quotient), np.sqrt(2.0)),
-        (Shifted(0.5), -3.5),
-        (Combined(quotient, quotient, 2, -1.0), 0.5),
-        (Lift(quotient, quotient, 2), 1 / 3),
-        (Corrected(np.prod), 26.0),
-    ],
-    ids=["scaled", "root", "shifted", "combined", "lift", "corrected"],
-)
-def test_functions_can_be_pickled(function, wanted):
-    at = np.array([4.0, 2.0, 3.0, 2.0])
-    same(function(at), wanted)
-    same(pickle.loads(pickle.dumps(function))(at), wanted)  # noqa: S301 (its own bytes)
 
 
 def test_the_fewest_of_units_effective_parts_and_heavy_weights_tell_the_freedom():

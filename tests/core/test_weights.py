@@ -10,14 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openloop.core.weights import (
-    Diagnostics,
     WeightSummary,
     diagnose,
     effective_size,
     few_users,
     mass_flag,
-    repeated_quantile,
-    weight_bin,
 )
 from tests.examples import same
 from tests.facts import facts
@@ -51,15 +48,6 @@ def test_a_quantile_from_the_histogram_is_right_to_its_bin(w, q):
     assert found <= w.max()
 
 
-def test_bins_are_sixteenths_of_octaves():
-    assert weight_bin(np.array([1.0, 1.04, 1.05, 2.0, 2.0**70])).tolist() == [0, 0, 1, 16, 1023]
-
-
-def test_an_empty_summary_has_no_size():
-    nothing = WeightSummary.of(np.empty(0))
-    assert (nothing.n, nothing.effective_size, nothing.largest_share) == (0, 0, 0)
-
-
 def test_thin_support_and_a_dominant_row_are_flagged():
     few = diagnose(WeightSummary.of(np.array([1.0] * 99 + [99.0])), users=100, population=198, clipped=None)
     assert few.mass == pytest.approx(1)
@@ -79,25 +67,6 @@ def test_weights_that_do_not_add_up_to_the_population_are_flagged(mass, flagged)
     assert bool(mass_flag(mass)) is flagged
 
 
-def test_flags_are_added_not_replaced():
-    assert Diagnostics(n=1, users=1, flags=("a",)).flagged("b").flags == ("a", "b")
-
-
 def test_the_effective_size_counts_rows_and_forgets_the_scale():
     assert effective_size(np.full(7, 1e300)) == pytest.approx(7)
     assert effective_size(np.array([3.0, 1.0])) == pytest.approx(16 / 10)
-
-
-@pytest.mark.parametrize("q", [0.0, 0.3, 0.5, 0.9, 0.99, 1.0])
-def test_quantiles_of_repeated_values_are_those_of_all_of_them(q):
-    values, times = np.array([4.0, 1.0, 9.0]), np.array([4, 1, 5])
-    assert repeated_quantile(values, times, q) == pytest.approx(np.quantile(np.repeat(values, times), q), rel=1e-15)
-    assert repeated_quantile(values[:2], times[:2], 0.5) == 4
-
-
-def test_a_summary_of_repeated_weights_is_that_of_all_of_them():
-    weights, times = np.array([1.0, 2.5, 800.0]), np.array([3, 2, 0])
-    found, expected = WeightSummary.counted(weights, times), WeightSummary.of(np.repeat(weights, times))
-    assert (found.n, found.total, found.squares) == (expected.n, expected.total, expected.squares)
-    assert (found.largest, found.smallest_propensity) == (expected.largest, expected.smallest_propensity)
-    np.testing.assert_array_equal(found.histogram, expected.histogram)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openloop.data.characters import refuse_encoding, refuse_strange
+from openloop.data.characters import refuse_strange
 from openloop.data.reading import read
 from openloop.errors import FormatError
 from tests.facts import facts
@@ -52,26 +52,8 @@ def test_a_carriage_return_that_ends_no_line_is_refused_with_its_line(tmp_path):
         read(path)
 
 
-@pytest.mark.parametrize("end", ["\r\n", "\r\r\n"])
-def test_lines_of_other_systems_are_read(tmp_path, end):
-    path = tmp_path / "log.csv"
-    path.write_text(f"user,item,rating{end}1,a,3{end}2,b,4{end}", encoding="utf-8", newline="")
-    assert read(path).items.ids.tolist() == ["a", "b"]
-
-
-def test_carriage_returns_in_quotes_are_text(tmp_path):
-    path = tmp_path / "log.csv"
-    path.write_text('user,item,rating\n1,"a\rb",3\n2,"c\r\n",4\n', encoding="utf-8", newline="")
-    assert read(path).items.ids.tolist() == ["a\rb", "c"]
-
-
 @given(st.lists(st.lists(st.text('a\r ,"', max_size=4), min_size=3, max_size=3), min_size=1, max_size=5))
 def test_what_the_csv_module_quotes_is_not_refused(rows):
     file = io.StringIO()
     csv.writer(file, quoting=csv.QUOTE_ALL, lineterminator="\n").writerows(rows)
     refuse_strange(None, file.getvalue().encode(), ",")
-
-
-def test_plain_text_is_of_no_strange_encoding():
-    refuse_encoding(None, b"user,item,rating\n1,2,3\n")
-    refuse_encoding(None, "usér,ítem\n".encode())

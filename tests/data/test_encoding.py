@@ -1,9 +1,6 @@
 from __future__ import annotations
 
-import uuid
-
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
@@ -30,46 +27,11 @@ def test_codes_decode_to_the_column(column):
     assert codes.dtype == np.int32
 
 
-@given(columns, columns)
-def test_finding_agrees_with_the_vocabulary(column, other):
-    known, _ = encode(other)
-    np.testing.assert_array_equal(find(column, known), known.find(np.array(column.to_list())))
-
-
 def test_untyped_text_is_compared_as_written():
     known = Vocabulary.of([7, 10])
     assert find(pl.Series(["7", "007", "x", "10"]), known, text=True).tolist() == [0, -1, -1, 1]
     assert find(pl.Series(["7", "10"]), known).tolist() == [-1, -1]
     assert find(pl.Series([7]), Vocabulary.of(["7"])).tolist() == [-1]
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["b", "a"],
-        ("a", "b", "a"),
-        {"a", "b"},
-        np.array(["b", "a"]),
-        np.array(["b", "a"], object),
-        pl.Series(["b", "a"]),
-        pd.Series(["b", "a"]),
-        pd.Series(["b", "a"], dtype=object),
-        pl.Series(["b", "a"]).to_arrow(),
-        (letter for letter in "ba"),
-    ],
-    ids=lambda given: type(given).__name__,
-)
-def test_vocabulary_of_any_list(given):
-    assert vocabulary(given, "users") == Vocabulary.of(["a", "b"])
-
-
-def test_vocabulary_of_other_things():
-    known = Vocabulary.range(3)
-    assert vocabulary(known, "users") is known
-    assert vocabulary(3, "users") == vocabulary(np.int32(3), "users") == vocabulary(range(3), "users") == known
-    assert vocabulary(None, "users") is None
-    some = uuid.uuid4()
-    assert vocabulary([some], "users").ids.tolist() == [str(some)]
 
 
 @pytest.mark.parametrize(
@@ -98,26 +60,7 @@ def test_unknown_ids_are_counted_and_named():
         refuse_unknown(column, find(column, known), known, "log")
 
 
-@pytest.mark.parametrize("n", [10**10, 10**12, 2**63, 10**30])
-def test_more_ids_than_there_is_room_for_are_refused(n):
-    with pytest.raises(InputError, match=facts(f"users={n}", "more than", "list")):
-        vocabulary(n, "users")
-
-
-def test_ids_with_a_nul_are_refused_by_row():
-    with pytest.raises(InputError, match=facts("log", "1 of 2 ids", "NUL", r"'a\x00b'", "rows 2, 3")):
-        encode(pl.Series(["c", "a\0b", "a\0b"]), "log")
-    with pytest.raises(InputError, match=facts("users=", "NUL")):
-        vocabulary(["a\0"], "users")
-
-
 @pytest.mark.parametrize("given", [["\ud800"], np.array(["\ud800", "b"]), np.array(["a", "\udfff"], object)])
 def test_halves_of_surrogate_pairs_are_no_text(given):
     with pytest.raises(InputError, match=facts("surrogate", "repair")):
         vocabulary(given, "users")
-
-
-def test_arrays_of_what_is_no_id_are_refused():
-    for strange in (np.array([1j]), np.array([b"a"]), np.array(["2020-01-01"], "M8[D]"), np.zeros((2, 2)), [[1], [2]]):
-        with pytest.raises(InputError):
-            vocabulary(strange, "users")

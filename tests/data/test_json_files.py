@@ -26,38 +26,6 @@ def _written(folder, name, values, key="user"):
 
 
 @pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize(
-    ("values", "told"),
-    [
-        ([2, True], ()),
-        ([2.0, False], ()),
-        (["a", True], ("booleans (row 2)", "text (row 1)")),
-        (["2", 2], ("numbers (row 2)", "text (row 1)")),
-        ([None, "2", 2], ("numbers (row 3)", "text (row 2)")),
-        (["[2]", [2]], ()),
-        ([{"a": 1}, '{"a": 1}'], ()),
-        ([True, False], ("Boolean",)),
-    ],
-)
-def test_ids_of_several_kinds_are_refused(tmp_path, name, values, told):
-    with pytest.raises(InputError, match=facts(name, *told)):
-        read(_written(tmp_path, name, values))
-
-
-@pytest.mark.parametrize("name", FORMS)
-@pytest.mark.parametrize("values", [["2", "true", "1e3"], [1, 0, 7], ["a", "b"], ["n1", "null"]])
-def test_ids_of_one_kind_are_read(tmp_path, name, values):
-    assert read(_written(tmp_path, name, values)).users.ids.tolist() == sorted(values)
-
-
-def test_nested_keys_and_text_that_looks_like_json_are_no_mixture(tmp_path):
-    path = tmp_path / "log.ndjson"
-    rows = [{"user": "2", "item": 1, "rating": 3, "meta": {"user": 2}, "text": '"user": 2'}]
-    path.write_text(FORMS["log.ndjson"](rows), encoding="utf-8")
-    assert read(path).users.ids.tolist() == ["2"]
-
-
-@pytest.mark.parametrize("name", FORMS)
 def test_halves_of_surrogate_pairs_and_nuls_are_refused(tmp_path, name):
     for text in ("\\ud800", "a\\ud83dz", "\\udc00", "\\u0000"):
         path = _written(tmp_path, name, ["here", "b"])
@@ -66,13 +34,6 @@ def test_halves_of_surrogate_pairs_and_nuls_are_refused(tmp_path, name):
             read(path)
     path = _written(tmp_path, name, ["😀", "b"])  # a whole pair, as json.dumps escapes it
     assert read(path).users.ids.tolist() == ["b", "😀"]
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_a_mark_of_the_encoding_is_passed_over(tmp_path, name):
-    path = _written(tmp_path, name, [1, 2])
-    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
-    assert read(path).users.ids.tolist() == [1, 2]
 
 
 KEYS = {
@@ -106,12 +67,6 @@ def test_a_record_that_has_a_key_twice_is_refused(tmp_path, name, key):
     path.write_text(path.read_text(encoding="utf-8").replace('"user": 8', f'"user": 8, {key}: 7'), encoding="utf-8")
     with pytest.raises(FormatError, match=facts(name, "row 2", "'user'", "more than once")):
         read(path)
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_text_that_is_the_name_of_a_column_is_text(tmp_path, name):
-    values = ["user", "item", 'a "user": x']
-    assert sorted(read(_written(tmp_path, name, values)).users.ids.tolist()) == sorted(values)
 
 
 VALUES = st.one_of(st.booleans(), st.integers(0, 3), st.sampled_from(["0", "1", "true", "x"]))

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openloop.core.feedback import Feedback
-from openloop.data.reading import read
 from openloop.data.splitting import folds, split
 from openloop.errors import ColumnError, DuplicateError, EmptyError, InputError
 from tests.facts import facts
@@ -45,15 +44,6 @@ def test_parts_divide_the_log_and_keep_its_columns(way):
 
 
 @pytest.mark.parametrize("way", WAYS[:3], ids=lambda way: way["by"])
-def test_the_seed_decides(way):
-    def cells(rng):
-        return split(WHOLE, 0.3, rng=rng, **way)[1].cell.tolist()
-
-    assert cells(5) == cells(5) == cells(np.random.default_rng(5)) == cells(np.int64(5))
-    assert cells(5) != cells(6)
-
-
-@pytest.mark.parametrize("way", WAYS[:3], ids=lambda way: way["by"])
 def test_shares_are_the_probability_of_landing_there(way):
     # E[1{row in part} / share] = 1 for every row that can land there: the law that weights 1/(p·s) rest on.
     weights = np.zeros(len(WHOLE))
@@ -65,36 +55,7 @@ def test_shares_are_the_probability_of_landing_there(way):
     assert abs(weights[weights > 0] - 1).max() < 1
 
 
-@pytest.mark.parametrize("way", WAYS, ids=lambda way: way["by"])
-def test_a_part_remembers_where_the_log_came_from(way):
-    train, test = split(WHOLE, 0.3, rng=1, **way)
-    assert train.origin == test.origin == WHOLE.fingerprint
-    again, _ = split(train, 0.3, rng=1)
-    assert again.origin == WHOLE.fingerprint
-
-
-def test_shares_multiply():
-    train, _ = split(WHOLE, 0.25, rng=1)
-    _, validation = split(train, 0.5, rng=2)
-    expected = (len(train) / len(WHOLE)) * (len(validation) / len(train))
-    np.testing.assert_allclose(validation.share, expected, rtol=1e-12)
-
-
-def test_uniform_stays_uniform():
-    assert all(part.uniform for part in split(log(uniform=True), rng=0))
-
-
 # -- each way ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("test", "rows"), [(0.2, round(0.2 * len(WHOLE))), (7, 7), (np.int64(7), 7), (len(WHOLE) - 1,) * 2]
-)
-def test_by_row_holds_out_that_many(test, rows):
-    train, held = split(WHOLE, test, rng=0)
-    assert len(held) == rows
-    np.testing.assert_allclose(held.share, rows / len(WHOLE))
-    np.testing.assert_allclose(train.share, 1 - rows / len(WHOLE))
 
 
 def test_by_user_keeps_users_whole():
@@ -117,12 +78,6 @@ def test_leave_k_out_takes_k_of_each_user_that_has_more():
     assert np.bincount(train.user, minlength=4).tolist() == [1, 2, 1, 3]
     np.testing.assert_allclose(test.share, np.array([0, 0, 2 / 3, 2 / 5])[test.user])
     np.testing.assert_allclose(train.share, np.array([1, 1, 1 / 3, 3 / 5])[train.user])
-
-
-def test_leave_k_out_takes_each_row_equally_often():
-    whole = Feedback.from_arrays(np.zeros(4, int), np.arange(4), np.ones(4))
-    held = [split(whole, by="leave-k-out", k=1, rng=seed)[1].item[0] for seed in range(400)]
-    assert np.bincount(held).min() > 70  # 100 expected, σ = 8.7
 
 
 def test_by_time_takes_the_latest_and_ties_stay_in_train():
@@ -153,28 +108,7 @@ def test_folds_divide_the_rows(k, seed):
         np.testing.assert_allclose(validation.share, len(validation) / len(whole))
 
 
-def test_folds_refuse_at_once():
-    with pytest.raises(InputError, match=facts("k=1", "folds")):
-        folds(WHOLE, 1, rng=0)
-    with pytest.raises(InputError, match=facts(f"k={len(WHOLE) + 1}", "folds")):
-        folds(WHOLE, len(WHOLE) + 1, rng=0)
-    with pytest.raises(InputError, match=facts("folds: rng", "got None")):
-        folds(WHOLE, 5)
-
-
 # -- errors --------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("rng", [None, -1, 1.5, True, "0"])
-def test_randomness_is_an_argument(rng):
-    with pytest.raises(InputError, match=facts("split: rng", "seed", f"got {rng!r}", "rng=0")):
-        split(WHOLE, rng=rng)
-
-
-@pytest.mark.parametrize("test", [0, -1, 0.0, 1.0, 1.5, float("nan"), True])
-def test_sizes_that_are_no_part(test):
-    with pytest.raises(InputError, match=facts(f"test={test!r}", "fraction", "whole number")):
-        split(WHOLE, test, rng=0)
 
 
 @pytest.mark.parametrize(
@@ -191,17 +125,6 @@ def test_no_part_may_be_empty(test, way, told):
         split(WHOLE, test, **way)
 
 
-def test_one_time_cannot_be_divided():
-    whole = Feedback.from_arrays([0, 0], [0, 1], [1, 1], time=[5, 5])
-    with pytest.raises(EmptyError, match=facts("no row", "for test", "test=")):
-        split(whole, 0.5, by="time")
-
-
-def test_time_needs_its_column():
-    with pytest.raises(ColumnError, match=facts("by='time'", "time=")):
-        split(Feedback.from_arrays([0, 0], [0, 1], [1, 1]), 0.5, by="time")
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -215,17 +138,6 @@ def test_time_needs_its_column():
 def test_ways_that_do_not_exist(options, told):
     with pytest.raises(InputError, match=facts(*told)):
         split(WHOLE, rng=0, **options)
-
-
-@pytest.mark.parametrize("by", ["row", "user", "leave-k-out", "time"])
-def test_parts_remember_how_they_were_split_and_the_items_of_the_whole(by):
-    log = Feedback.from_arrays([0, 0, 0, 1, 1, 1], [0, 1, 2, 0, 1, 3], np.ones(6), time=np.arange(6))
-    first = split(log, test=0.5, by=by, k=1 if by == "leave-k-out" else None, rng=0)
-    assert [part.split for part in first] == [(by,), (by,)]
-    assert [part.rows_of_items.tolist() for part in first] == [[2, 2, 1, 1]] * 2
-    again = split(first[0], test=1, rng=1)
-    assert again[1].split == (by, "row")
-    assert again[1].rows_of_items.tolist() == [2, 2, 1, 1]
 
 
 # -- events: rows before repeats are merged ------------------------------------------------------------------
@@ -259,48 +171,6 @@ def test_rows_are_split_by_time_and_repeats_merged_inside_each_part():
         assert any("before 5" in note for note in part.notes)
 
 
-def test_repeats_may_be_kept():
-    train, test = split(EVENTS, 0.5, time="when", duplicates="last", repeats="keep")
-    assert pairs(test) == [("a", 3), ("b", 1), ("b", 2), ("c", 9)]
-    assert train.time.tolist() == [4, 2, 3]
-    assert any("1 of 4 pairs" in note and "repeats='keep'" in note for note in test.notes)
-
-
-@pytest.mark.parametrize("repeats", ["drop", "keep"])
-def test_parts_of_events_know_the_pairs_of_the_whole(repeats):
-    train, test = split(EVENTS, 0.5, time="when", duplicates="count", repeats=repeats)
-    whole = read(EVENTS, duplicates="last")
-    assert train.origin == test.origin == whole.fingerprint
-    np.testing.assert_array_equal(train.rows_of_items, whole.rows_of_items)
-    np.testing.assert_array_equal(test.rows_of_items, whole.rows_of_items)
-    assert train.weight.tolist() == [2, 1, 1]
-
-
-def test_without_repeats_events_are_split_as_feedback_is():
-    frame = pl.DataFrame({"user": WHOLE.user, "item": WHOLE.item, "rating": WHOLE.rating, "time": WHOLE.time})
-    for one, two in zip(split(frame, 0.3, time="time"), split(read(frame, time="time"), 0.3, by="time"), strict=True):
-        np.testing.assert_array_equal(one.cell, two.cell)
-        np.testing.assert_array_equal(one.rating, two.rating)
-        assert (one.origin, one.split, one.notes) == (two.origin, two.split, two.notes)
-
-
-def test_a_file_is_split_at_a_date(tmp_path):
-    path = tmp_path / "events.csv"
-    path.write_text("u,7,2024-02-28\nu,8,2024-03-01\nv,7,2024-02-29\nv,8,2024-03-02\n")
-    train, test = split(path, "2024-03-01", time=2)
-    assert (len(train), len(test)) == (2, 2)
-    with pytest.raises(InputError, match=facts("test='2024-03-01'", "by='time'")):
-        split(path, "2024-03-01", by="row", rng=0, rating=False)
-
-
-def test_a_file_is_split_in_other_ways_as_it_is_read(tmp_path):
-    EVENTS.write_parquet(tmp_path / "events.parquet")
-    train, test = split(tmp_path / "events.parquet", 2, rng=0, duplicates="first")
-    assert (len(train), len(test)) == (4, 2)
-    train, test = split(tmp_path / "events.parquet", 1, by="user", time="when", rng=0, duplicates="first")
-    assert test.time is not None
-
-
 def test_every_refusal_of_events_names_what_lets_them_in():
     with pytest.raises(DuplicateError, match=facts("('a', 1)", "rows 1, 4", "duplicates='first'", "'count'")):
         split(EVENTS, 0.5, time="when")
@@ -312,18 +182,3 @@ def test_every_refusal_of_events_names_what_lets_them_in():
         split(EVENTS, 0.5, by="time", duplicates="first")
     with pytest.raises(EmptyError, match=facts("no row", "for test", "test=")):
         split(EVENTS.with_columns(when=pl.lit(1)), 0.5, time="when", duplicates="first")
-
-
-@pytest.mark.parametrize(
-    ("log", "options", "told"),
-    [
-        (WHOLE, {"time": "when", "rng": 0}, ("time=", "ol.read")),
-        (EVENTS, {"tme": "when"}, ("tme=", "'time'")),
-        (EVENTS, {"repeats": "dropp", "time": "when"}, ("repeats='dropp'", "'drop'")),
-        (EVENTS, {"duplicates": "fist", "time": "when"}, ("duplicates='fist'", "'first'")),
-    ],
-    ids=["read already", "keyword", "repeats", "duplicates"],
-)
-def test_options_of_events(log, options, told):
-    with pytest.raises(InputError, match=facts(*told)):
-        split(log, 0.5, **options)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import uuid
 from decimal import Decimal
 
 import numpy as np
@@ -19,47 +18,15 @@ NAN, INF = float("nan"), float("inf")
 
 
 @pytest.mark.parametrize(
-    "dtype", [pl.Int8, pl.Int16, pl.Int32, pl.Int64, pl.UInt8, pl.UInt64, pl.Int128, pl.Float32, pl.Float64]
-)
-def test_whole_numbers_become_int64(dtype):
-    found = ids(pl.Series([3, 1, 2], dtype=dtype), "log")
-    assert (found.dtype, found.to_list()) == (pl.Int64, [3, 1, 2])
-
-
-def test_long_types_are_cut():
-    column = pl.Series([{f"field{k}": k for k in range(999)}])
-    for check, error in ((ids, InputError), (ratings, RatingError)):
-        with pytest.raises(error, match="Struct") as caught:
-            check(column, "log")
-        assert len(str(caught.value)) < 300
-
-
-def test_decimals_without_fraction():
-    assert ids(pl.Series([Decimal(3)], dtype=pl.Decimal(38, 0)), "log").to_list() == [3]
-
-
-def test_text_categories_and_uuids_become_text():
-    assert ids(pl.Series(["b", "007"]), "log").to_list() == ["b", "007"]
-    assert ids(pl.Series(["b", "a"], dtype=pl.Categorical), "log").dtype == pl.String
-    assert ids(pl.Series(["b", "a"], dtype=pl.Enum(["a", "b"])), "log").dtype == pl.String
-    some = [uuid.uuid4() for _ in range(3)]
-    assert ids(pl.Series([u.bytes for u in some]), "log").to_list() == list(map(str, some))
-
-
-@pytest.mark.parametrize(
     ("fields", "found"),
     [
         (["1", "20", "-3", "0"], [1, 20, -3, 0]),
         (["1.0", "20.0"], [1, 20]),
-        ([" 1", "2 "], [1, 2]),
         (["1", "007"], ["1", "007"]),
         (["1", "+7"], ["1", "+7"]),
-        (["-0", "1"], ["-0", "1"]),
         (["1", "2.0"], ["1", "2.0"]),
-        (["1.0", "2"], ["1.0", "2"]),
         (["1.0", "02.0"], ["1.0", "02.0"]),
         (["1", "x"], ["1", "x"]),
-        (["1e3", "2"], ["1e3", "2"]),
         ([" a ", "b"], ["a", "b"]),
     ],
 )
@@ -72,27 +39,17 @@ def test_untyped_fields_are_integers_only_if_nothing_is_lost(fields, found):
     ("column", "told"),
     [
         pytest.param(pl.Series([1, None, 3, None]), ("2 of 4 ids", "missing", "rows 2, 4"), id="null"),
-        pytest.param(pl.Series([1.0, NAN]), ("1 of 2 ids", "missing", "row 2"), id="NaN"),
-        pytest.param(pl.Series([None, None]), ("2 of 2 ids", "missing", "rows 1, 2"), id="all null"),
         pytest.param(pl.Series([1.0, 2.5]), ("1 of 2 ids", "whole numbers", 2.5, "row 2"), id="fraction"),
         pytest.param(pl.Series([INF]), ("1 of 1 ids", "whole numbers", INF, "row 1"), id="infinite"),
         pytest.param(pl.Series([2.0**54]), ("1 of 1 ids", "2⁵³", 2.0**54, "row 1"), id="inexact"),
         pytest.param(pl.Series([2**63], dtype=pl.UInt64), ("1 of 1 ids", 64, 2**63, "row 1", "text"), id="too large"),
         pytest.param(pl.Series([True]), ("ids", "Boolean", "cast"), id="Boolean"),
         pytest.param(pl.Series([dt.date(2020, 1, 1)]), ("ids", "Date", "cast"), id="date"),
-        pytest.param(pl.Series([b"abc"]), ("ids", "Binary", "cast"), id="bytes"),
-        pytest.param(pl.Series([Decimal("1.5")]), ("ids", "Decimal", "cast"), id="decimal"),
     ],
 )
 def test_ids_that_are_refused(column, told):
     with pytest.raises(InputError, match=facts("log", *told)):
         ids(column, "log")
-
-
-def test_blank_fields_are_missing_ids():
-    for fields in (["a", ""], ["a", "  "], ["1", ""], ["1", None]):
-        with pytest.raises(InputError, match=facts("1 of 2 ids", "missing", "row 2")):
-            ids(pl.Series(fields), "log", text=True)
 
 
 # -- ratings, propensities, weights --------------------------------------------------------------------------
@@ -119,25 +76,15 @@ def test_ratings_of_any_numeric_type(column):
     ("column", "told"),
     [
         pytest.param(pl.Series([1, None]), ("1 of 2 ratings", "missing", "row 2"), id="null"),
-        pytest.param(pl.Series([1.0, NAN]), ("1 of 2 ratings", "missing", "row 2"), id="NaN"),
-        pytest.param(pl.Series(["1", ""]), ("1 of 2 ratings", "missing", "row 2"), id="empty text"),
-        pytest.param(pl.Series([None, None]), ("2 of 2 ratings", "missing", "rows 1, 2"), id="all null"),
         pytest.param(pl.Series([1.0, -INF]), ("1 of 2 ratings", "finite", 32, -INF, "row 2"), id="infinite"),
         pytest.param(pl.Series([1.0, 1e39]), ("1 of 2 ratings", "finite", 32, 1e39, "row 2"), id="too large"),
-        pytest.param(pl.Series(["1", "nan"]), ("1 of 2 ratings", "finite", 32, NAN, "row 2"), id="nan as text"),
         pytest.param(pl.Series(["1", "4,5", "x"]), ("2 of 3 ratings", "'4,5', 'x'", "rows 2, 3"), id="text"),
-        pytest.param(pl.Series([[1]]), ("ratings", "numbers", "List", "cast"), id="list"),
         pytest.param(pl.Series([dt.date(2020, 1, 1)]), ("ratings", "numbers", "Date", "cast"), id="date"),
     ],
 )
 def test_ratings_that_are_refused(column, told):
     with pytest.raises(RatingError, match=facts("log", *told)):
         ratings(column, "log")
-
-
-def test_propensities_above_1_may_be_weights():
-    with pytest.raises(PropensityError, match=facts("log: p", "2 of 3", "(0, 1]", "1/p", "percentages")):
-        propensities(pl.Series([40.0, 0.5, 2.0]), "log: p")
 
 
 def test_propensities():
@@ -168,9 +115,7 @@ DAY = 86_400_000_000  # microseconds
     ("column", "found"),
     [
         (pl.Series([5, 7], dtype=pl.UInt32), [5, 7]),
-        (pl.Series([5.5, 7.0]), [5.5, 7.0]),
         (pl.Series(["5", "7"]), [5, 7]),
-        (pl.Series(["5.5", "7"]), [5.5, 7.0]),
         (pl.Series([dt.date(1970, 1, 2), dt.date(1970, 1, 3)]), [DAY, 2 * DAY]),
         (pl.Series([0, 1], dtype=pl.Datetime("ms")), [0, 1000]),
         (pl.Series([0, 5000], dtype=pl.Datetime("ns", "Asia/Tokyo")), [0, 5]),
@@ -187,9 +132,7 @@ def test_times_keep_their_order(column, found):
     ("column", "told"),
     [
         pytest.param(pl.Series([1, None]), ("1 of 2 times", "missing", "row 2"), id="null"),
-        pytest.param(pl.Series([1.0, NAN]), ("1 of 2 times", "missing", "row 2"), id="NaN"),
         pytest.param(pl.Series([1.0, INF]), ("1 of 2 times", "finite", INF, "row 2"), id="infinite"),
-        pytest.param(pl.Series([None, dt.date(1970, 1, 2)]), ("1 of 2 times", "missing", "row 1"), id="no date"),
         pytest.param(pl.Series(["1970-01-02", "soon"]), ("times", "'1970-01-02', 'soon'", "ISO"), id="two forms"),
         pytest.param(pl.Series([dt.timedelta(1)]), ("times", "numbers", "Duration", "cast"), id="duration"),
     ],
@@ -212,12 +155,8 @@ def test_times_that_are_refused(column, told):
         ([dt.date(2024, 3, 1), None], True),
         ([1_600_000_000, 5], False),
         (["2024-03-01", "5"], False),
-        (["2024", "20240301"], False),
         ([1, 2, 5], False),
-        ([True, False], False),
         (["good"], False),
-        ([], False),
-        ([None], False),
     ],
     ids=str,
 )
@@ -241,42 +180,12 @@ def test_untyped_ids_that_are_refused(fields, told):
         ids(pl.Series(fields), "log", text=True)
 
 
-def test_the_largest_integers_that_are_read():
-    for edge in (2**63 - 1, -(2**63)):
-        assert ids(pl.Series([str(edge), "1"]), "log", text=True).to_list() == [edge, 1]
-    assert ids(pl.Series(["9007199254740991.0", "1.0"]), "log", text=True).to_list() == [2**53 - 1, 1]
-    assert ids(pl.Series([2.0**53 - 1]), "log").to_list() == [2**53 - 1]
-    with pytest.raises(InputError, match=facts("log", "2⁵³", "row 2")):
-        ids(pl.Series([1.0, 2.0**53]), "log")  # also what 2⁵³ + 1 becomes
-
-
-def test_long_digits_beside_names_are_names():
-    assert ids(pl.Series(["9223372036854775808", "x"]), "log", text=True).to_list() == ["9223372036854775808", "x"]
-    assert ids(pl.Series(["9223372036854775808", "1"]), "log", text=True, keep_text=True).dtype == pl.String
-
-
 ALIKE = [
     [16777216.0, 16777217.0],
-    [16777216, 16777217],  # integers
     [2**53, 2**53 + 1],  # which 64-bit floats do not tell apart either
-    [1.0, 16777216.0, 16777217.0],
     [1e-50, 2e-50],
-    [0.0, 1e-50, 5.0],
     [-1e-46, 0.0],
     [1e6 + 0.01, 1e6 + 0.02],
-    ["1000000.01", "1000000.02"],
-]
-APART = [
-    [3.3, 3.7, 1.1],
-    [0.1, 0.2, 0.30000000000000004],
-    [1, 2, 3, 4, 5],
-    [1e30, 5.0],
-    [16777216.0, 16777218.0],
-    [0.1, 0.1],
-    [1e-50, 5.0],  # becomes 0, as nothing else does
-    [4.123456789, 4.123456790, 1.0],  # equal as rounded, and far from the others
-    [True, False],
-    [-1e6, -1e6 + 1],
 ]
 
 
@@ -285,14 +194,3 @@ def test_distinct_ratings_that_32_bits_do_not_tell_apart_are_refused(given):
     for column in (pl.Series(given), pl.Series(given).reverse(), pl.Series(given * 3)):
         with pytest.raises(RatingError, match=facts("log", "1 pair", "32 bits", "rescale")):
             ratings(column, "log")
-
-
-@pytest.mark.parametrize("given", APART, ids=str)
-def test_other_ratings_are_rounded(given):
-    assert ratings(pl.Series(given), "log").tolist() == np.array(given, np.float32).tolist()
-
-
-def test_many_ratings_of_many_digits_are_read():
-    given = np.random.default_rng(0).random(100_000)  # some of which meet in 32 bits
-    assert len(np.unique(given.astype(np.float32))) < len(np.unique(given))
-    assert len(ratings(pl.Series(given), "log")) == len(given)

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
-from dataclasses import replace
-
 import numpy as np
-import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.core.totals import complex_step
 from openloop.errors import InputError, NameFormatError, UndefinedError
-from openloop.estimators.custom import LogTotals
-from openloop.estimators.naming import Method
-from tests.engines import converter
 from tests.examples import same, small_world
 from tests.facts import facts
 
@@ -41,11 +33,6 @@ def own_naive(s):
 def shrunk(s):
     """snips, drawn towards the plain average by as much as 20 rows weigh."""
     return (s.wgain + 20 * s.gain / s.n) / (s.weight + 20)
-
-
-@ol.estimator("geometric")
-def geometric(s):
-    return np.sqrt((s.wgain / s.weight) * (s.gain / s.n))
 
 
 TWINS = {"own_snips": "snips", "own_ips": "ips", "own_naive": "naive"}
@@ -96,52 +83,6 @@ def test_the_same_function_is_the_librarys_estimator_of_a_held_out_part(world):
     assert_the_librarys(found)
 
 
-@pytest.mark.parametrize("engine", ["polars", "pandas", "duckdb"])
-def test_on_frames(world, engine):
-    log, into = world.observe(3), converter(engine)
-    u, i = np.indices(world.ratings.shape).reshape(2, -1)
-    models = {m: into(pl.DataFrame({"user": u, "item": i, "score": p.ravel()})) for m, p in world.predictions.items()}
-    rows = {"user": log.user.astype(np.int64), "item": log.item.astype(np.int64), "rating": log.rating}
-    found = ol.evaluate(
-        models, into(pl.DataFrame(rows | {"p": log.propensity})), "p", metrics=METRICS, estimators=[*ASKED, shrunk],
-        threshold=4, population=world.ratings.shape, complete=True,
-    )  # fmt: skip
-    assert_the_librarys(found)
-    wanted = ol.evaluate(world.predictions, log, metrics=["mae"], estimators=[shrunk])
-    for model in ("a", "b"):
-        e, other = found[model, "mae", "shrunk"], wanted[model, "mae", "shrunk"]
-        same([e.value, e.stderr, e.cell_stderr], [other.value, other.stderr, other.cell_stderr])
-
-
-def test_influence_and_jackknife_are_the_functions(world):
-    e = ol.evaluate(world.predictions, world.observe(3), metrics=["mae"], estimators=[shrunk])["a", "mae", "shrunk"]
-    n, gain, weight, wgain = e.columns.sum(axis=0)
-    same(e.value, (wgain + 20 * gain / n) / (weight + 20))
-    same(e.influence.mean(), 0.0, atol=1e-10)
-    left = e.columns.sum(axis=0) - e.columns[4]
-    same(e.deviations[4], (left[3] + 20 * left[1] / left[0]) / (left[2] + 20) - e.value)
-
-
-def test_the_variance_over_cells_mixes_weighted_and_plain_sums(world):
-    """Σ_O (1 − p) g², g the row's part in the linearised estimate, by hand."""
-    log = world.observe(3)
-    e = ol.evaluate(world.predictions, log, metrics=["mae"], estimators=[shrunk])["a", "mae", "shrunk"]
-    delta = np.abs(log.rating.astype(np.float64) - world.predictions["a"][log.user, log.item])
-    w, p = 1 / log.propensity, log.propensity
-    slopes = complex_step(e.function, e.columns.sum(axis=0))  # n, gain, weight, wgain
-    g = slopes[0] + slopes[1] * delta + slopes[2] * w + slopes[3] * w * delta
-    same(e.cell_variance, np.sum((1 - p) * g**2))
-
-
-def test_an_interval_over_cells_of_a_difference_needs_a_function_that_is_linear_in_gains(world):
-    found = ol.evaluate(world.predictions, world.observe(3), metrics=["mse"], estimators=[geometric, shrunk])
-    assert (geometric.linear, shrunk.linear) == (False, True)
-    with pytest.raises(UndefinedError, match="no variance over cells"):
-        found.difference("a", "b", metric="mse", estimator="geometric").interval(over="cells")
-    assert found.difference("a", "b", metric="mse", estimator="shrunk").cell_stderr > 0
-    assert found.difference("a", "b", metric="mse", estimator="geometric").stderr > 0
-
-
 def test_coverage_of_a_known_truth():
     """Users like these: the interval of a shrunk mean covers the truth about as often as it says."""
     rng = np.random.default_rng(0)
@@ -154,34 +95,6 @@ def test_coverage_of_a_known_truth():
     assert covered >= 72
 
 
-def test_it_says_what_it_needs():
-    assert isinstance(own_snips, Method)
-    assert (own_snips.weighted, own_snips.scale, own_snips.totals) == (True, "never", ("weight", "wgain"))
-    assert (own_ips.weighted, own_ips.scale) == (True, "always")
-    assert (own_naive.weighted, own_naive.scale) == (False, "never")
-    assert shrunk.scale == "always"  # 20 rows weigh more where weights are smaller
-    assert own_snips.about == "Σwδ/Σw; a function of the totals weight, wgain"
-
-
-def test_estimands_are_its_own(world):
-    found = ol.evaluate(world.predictions, world.observe(3), metrics=["mae"], estimators=[own_snips, own_naive])
-    assert found["a", "mae", "own_snips"].estimand == "by its own definition"
-    assert found["a", "mae", "own_naive"].estimand == "on what was seen"
-    assert found["a", "mae", "own_snips"].p_taken == "known"
-
-
-def test_an_estimate_can_be_pickled_and_bootstrapped(world):
-    found = ol.evaluate(world.predictions, world.observe(3), metrics=["mae"], estimators=[own_snips])
-    e = found["a", "mae", "own_snips"]
-    twin = pickle.loads(pickle.dumps(e))  # noqa: S301, it was pickled here
-    same(twin.without(3).value, e.without(3).value)
-    same(ol.bootstrap(e, rng=0).stderr, e.stderr, rtol=0.3)
-
-
-def test_totals_are_named():
-    assert LogTotals(n=1, gain=2, weight=3, wgain=4, cells=5).wgain == 4
-
-
 # -- what is refused -----------------------------------------------------------------------------------------
 
 
@@ -192,9 +105,7 @@ def test_totals_are_named():
         (lambda s: (s.wgain / s.weight).real, ("complex step", "np.real")),
         (lambda s: s.wgain / s.weight if s.weight > 10 else s.gain / s.n, ("arrays", "complex")),
         (lambda s: float(s.wgain) / s.weight, ("arrays", "complex")),
-        (lambda s: np.round(s.wgain / s.weight, 1), ("does not change",)),
         (lambda _: 3.0, ("none of the totals",)),
-        (lambda s: s.n / s.n, ("does not change",)),
         (lambda s: s.wgain, ("settle", "s.cells")),
         (lambda s: s.wgain / np.sqrt(s.weight), ("settle",)),
         (lambda s: np.sum(s.wgain / s.weight), ("element by element",)),
@@ -220,14 +131,6 @@ def test_a_name_of_the_library_is_taken(name):
 def test_a_name_has_a_form(name):
     with pytest.raises(NameFormatError, match="lower-case"):
         ol.estimator(name)
-
-
-def test_weights_need_propensities(world):
-    log = replace(world.observe(3), propensity=None)
-    with pytest.raises(UndefinedError, match=facts("own_snips", "needs propensities")):
-        ol.evaluate(world.predictions, log, metrics=["mae"], estimators=[own_snips])
-    plain = ol.evaluate(world.predictions, log, metrics=["mae"], estimators=[own_naive, "naive"])
-    assert plain["a", "mae", "own_naive"].value == plain["a", "mae", "naive"].value
 
 
 def test_a_scale_that_a_split_by_time_loses_is_refused(world):
@@ -286,9 +189,3 @@ def test_neither_a_rehearsal_nor_a_plan_rests_on_it(lovers):
     found = ol.audit(models, log, metrics=["mae"], estimators=[own_snips, "snips"])
     with pytest.raises(UndefinedError, match=facts("plan", "own_snips", "by its own definition")):
         ol.plan(found.contrast("Y1", "Y2", metric="mae", estimator="own_snips"), impressions=20, power=0.8)
-
-
-def test_a_report_has_its_words(lovers, tmp_path):
-    models, log = lovers
-    ol.report(ol.audit(models, log, metrics=["mae"], estimators=["snips", shrunk]), tmp_path / "report.html")
-    assert "drawn towards the plain average" in (tmp_path / "report.html").read_text(encoding="utf-8")

@@ -69,33 +69,6 @@ def test_by_hand_it_is_the_imputed_mean_and_the_ips_of_the_residual():
     same(found.stderr, per_user.std(ddof=1) / np.sqrt(30) / 12)
 
 
-@pytest.mark.parametrize("name", ["mae", "mse", "accuracy", "dcg", "dcg@3", "prec@3", "precision@3"])
-def test_imputed_ratings_and_the_losses_they_imply_agree(name):
-    rank = 1 + (MODELS["a"][:, None, :] > MODELS["a"][:, :, None]).sum(axis=2)  # (U, I)
-    top = rank <= 3
-    losses = {
-        "mae": np.abs(GUESS - MODELS["a"]),
-        "mse": np.square(GUESS - MODELS["a"]),
-        "accuracy": (np.floor(MODELS["a"] + 0.5).clip(1, 5) == GUESS).astype(float),
-        "dcg": 12 * GUESS / np.log2(1 + rank),
-        "dcg@3": 12 * GUESS / np.log2(1 + rank) * top,
-        "prec@3": 12 / 3 * GUESS * top,
-        "precision@3": 0 * GUESS,
-    }[name]
-    one = dr(GUESS, name, models={"a": MODELS["a"]})["a", name, "dr"]
-    other = dr({("a", name): losses}, name, models={"a": MODELS["a"]})["a", name, "dr"]
-    same(one.value, other.value)
-    same(one.influence, other.influence, atol=1e-9)
-
-
-def test_a_pairs_own_variance_over_cells_is_that_of_the_residuals_difference():
-    d = np.abs(WORLD.ratings - MODELS["a"]) - np.abs(WORLD.ratings - MODELS["b"])
-    hat = np.abs(GUESS - MODELS["a"]) - np.abs(GUESS - MODELS["b"])
-    residual, p = (d - hat)[LOG.user, LOG.item], LOG.propensity
-    found = dr(GUESS).difference("a", "b", metric="mae", estimator="dr")
-    same(found.cell_variance, ((1 - p) / p**2 * residual**2).sum() / 360**2)
-
-
 def test_excluded_cells_are_imputed_neither():
     train, test = ol.split(LOG, test=0.5, rng=0)
     keep = np.ones(WORLD.ratings.shape, bool)
@@ -132,19 +105,6 @@ def test_no_cell_helps_to_impute_itself():
     for cell, model in zip(LOG.cell, imputed[LOG.user, LOG.item].astype(int), strict=True):
         assert cell not in fitted[model].seen_
     assert sum(len(f.seen_) for f in fitted) == 3 * len(LOG)  # each row helps all other folds
-
-
-def test_cross_fitting_is_reproducible_and_leaves_the_model_alone():
-    model = Means()
-    np.testing.assert_array_equal(cross_fitted(model, LOG, rng=3), cross_fitted(model, LOG, rng=3))
-    assert not hasattr(model, "item_")
-    assert np.any(cross_fitted(model, LOG, rng=3) != cross_fitted(model, LOG, rng=4))
-
-
-@pytest.mark.parametrize("folds", [1, 0, 10_000])
-def test_folds_are_at_least_two_and_at_most_the_rows(folds):
-    with pytest.raises(InputError, match=facts("cross_fitted", "folds", len(LOG), folds)):
-        cross_fitted(Means(), LOG, folds=folds, rng=0)
 
 
 def test_a_huge_grid_is_refused():
@@ -192,16 +152,6 @@ def test_imputation_is_a_finite_number_for_every_cell(bad):
         dr({("a", "mae"): bad, ("b", "mae"): bad})
 
 
-def test_scores_of_all_cells_must_be_finite():
-    holed = MODELS["a"].copy()
-    unseen = np.ones(holed.shape, bool)
-    unseen[LOG.user, LOG.item] = False
-    holed[np.unravel_index(np.flatnonzero(unseen)[0], holed.shape)] = np.nan
-    assert np.isfinite(ol.evaluate({"m": holed}, LOG, metrics=["mae"], estimators=["ips"])["m", "mae", "ips"].value)
-    with pytest.raises(PredictionError, match=facts("'m'", "dr")):
-        dr(GUESS, models={"m": holed})
-
-
 def test_a_negative_estimate_has_no_root():
     # Two cells seen of four, far better than imputed, and rare: the correction exceeds what was imputed.
     log = Feedback.from_arrays([0, 1], [0, 1], [3, 3], users=2, items=2, propensity=[0.1, 0.1])
@@ -210,14 +160,6 @@ def test_a_negative_estimate_has_no_root():
     assert ol.evaluate(models, log, metrics=["mse"], **options)["m", "mse", "dr"].value == 1 - 20 / 4
     with pytest.raises(UndefinedError, match=facts("dr", "rmse", -4)):
         ol.evaluate(models, log, metrics=["rmse"], **options)
-
-
-def test_one_model_without_a_root_leaves_the_estimate_out_for_all():
-    log = Feedback.from_arrays([0, 1], [0, 1], [3, 3], users=2, items=2, propensity=[0.1, 0.1])
-    models = {"fine": np.full((2, 2), 4.0), "m": np.full((2, 2), 3.0)}
-    result = ol.evaluate(models, log, metrics=["rmse", "mse"], estimators=["dr"], imputation=np.full((2, 2), 4.0))
-    assert set(result.skipped) == {("rmse", "dr")}
-    assert result.metrics == ("mse",)
 
 
 def test_it_is_for_cell_metrics():

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openloop.errors import InputError
-from openloop.estimators.edges import LEAST_ROWS, Ladder, by_mass, edges
+from openloop.estimators.edges import LEAST_ROWS, edges
 from tests.examples import same
 from tests.facts import facts
 
@@ -50,14 +50,6 @@ def test_strata_of_equal_mass_have_equal_shares_of_the_population():
     assert np.abs(rows_in(grid, edges(p, 10, "count")) / len(grid) - 0.1).max() > 0.1
 
 
-def test_a_stratum_with_too_few_rows_goes_on_to_the_next_edge():
-    # Masses 1, 1, 1, 1, halves of each: three rows alone would be a stratum, and so would the last with 20.
-    p = np.arange(1, 9) / 10
-    ladder = Ladder(low=p, high=p, rows=np.array([1.0, 2, 9, 20, 20, 20, 10, 10]), mass=np.full(8, 0.5))
-    same(by_mass(ladder, 4), (0.45,))  # 32 rows, and 60 as the 20 at the top are too few
-    same(by_mass(ladder, 2), (0.45,))
-
-
 @given(st.lists(st.floats(1e-4, 1), min_size=1, max_size=300), st.integers(1, 12))
 def test_strata_of_equal_mass_have_rows_enough(values, strata):
     p = np.array(values)
@@ -70,24 +62,6 @@ def test_strata_of_equal_mass_have_rows_enough(values, strata):
     assert np.isin(at, (np.unique(p)[1:] + np.unique(p)[:-1]) / 2).all()
 
 
-def test_the_order_of_rows_changes_no_edge():
-    p = np.random.default_rng(1).uniform(0.01, 1, 5000)
-    assert edges(p, 10) == edges(p[::-1], 10)
-
-
-def test_steps_that_no_edge_cuts_may_be_ranges():
-    p = np.random.default_rng(2).choice(np.linspace(0.01, 1, 300), 4000)
-    values, rows = np.unique(p, return_counts=True)
-    whole = Ladder.of(values, rows)
-    groups = np.arange(300) // 10
-    sums = {name: np.bincount(groups, getattr(whole, name)) for name in ("rows", "mass")}
-    ranges = Ladder(low=values[::10], high=values[9::10], **sums)
-    at = np.unique(ranges.places(7))
-    finer = np.isin(groups, at)
-    refined = ranges.refined(at, Ladder.of(values[finer], rows[finer]))
-    assert by_mass(refined, 7) == by_mass(whole, 7) == edges(p, 7)
-
-
 # -- equal count and equal width -----------------------------------------------------------------------------
 
 
@@ -96,20 +70,6 @@ def test_equal_count_and_width_by_hand():
     same(edges(TENTHS, 2, "count"), (0.35,))
     same(edges(np.array([0.1, 0.1, 0.2, 0.9]), 2, "width"), (0.55,))
     assert edges(TENTHS, 1, "count") == ()
-
-
-@pytest.mark.parametrize("bins", ["mass", "count", "width"])
-def test_no_more_distinct_values_than_strata_are_each_a_stratum(bins):
-    p = np.repeat([0.1, 0.2, 0.7], [90, 9, 1])
-    same(edges(p, 3, bins), (0.15, 0.45))
-    same(edges(p, 5, bins), (0.15, 0.45))
-    assert edges(np.full(100, 0.3), 5, bins) == ()
-
-
-def test_ties_leave_fewer_strata():
-    p = np.array([0.1] * 97 + [0.2, 0.3, 0.4])
-    same(edges(p, 3, "count"), (0.15,))
-    assert edges(p, 3) == ()  # three rows are no stratum of their own
 
 
 @given(propensities, st.integers(1, 6), st.sampled_from(["count", "width"]))
@@ -124,16 +84,6 @@ def test_edges_lie_between_values_and_cut_off_nothing(values, strata, bins):
     assert len(np.unique(np.searchsorted(at, p))) == len(at) + 1  # every stratum has a value
     if len(distinct) <= strata:
         assert len(at) + 1 == len(distinct)
-
-
-def test_bins_of_width_are_equally_wide():
-    p = np.linspace(0.1, 0.9, 81)
-    same(edges(p, 4, "width"), (0.305, 0.505, 0.705), atol=1e-9)
-
-
-def test_strata_are_right_closed():
-    # A raw edge that lies on a value (here the median, 0.2) moves to the midpoint above it.
-    same(edges(np.array([0.1, 0.1, 0.2, 0.2, 0.3]), 2, "count"), (0.25,))
 
 
 @pytest.mark.parametrize("bins", ["mass", "count", "width"])

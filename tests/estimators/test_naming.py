@@ -7,7 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from openloop.errors import NameFormatError
+from openloop.estimators.estimands import estimand
 from openloop.estimators.naming import PLAIN, method
+from openloop.metrics.naming import metric
 from tests.facts import facts
 
 
@@ -35,21 +37,11 @@ def test_every_stratification_parses_back(n, bins, share):
     assert found.stratification == (n, bins)
 
 
-def test_a_name_has_what_was_named_in_one_order():
-    assert method("stratified@3:observed:width").name == "stratified@3:width:observed"
-    assert method("CLIPPED@20.0").name == "clipped@20"
-
-
 def test_stratified_is_stratified_10_mass():
     for name in ("stratified", "stratified@10", "stratified@10:mass"):
         found = method(name)
         assert (found.name, found.strata, found.bins, found.share) == (name, 10, "mass", None)
     assert method("stratified@10:mass:catalogue").share == "catalogue"  # by name, not by default
-
-
-def test_a_method_is_returned_as_it_is():
-    snips = method("snips")
-    assert method(snips) is snips
 
 
 @pytest.mark.parametrize("name", ["clipped@0.5", "clipped@-3", "clipped@", "clipped@x", "clipped@nan", "clipped@inf"])
@@ -74,14 +66,21 @@ def test_an_unknown_name_gets_its_neighbour(name, neighbour):
         method(name)
 
 
-def test_only_naive_needs_no_weights_and_scale_is_asked_for_where_it_matters():
-    assert [name for name, m in PLAIN.items() if not m.weighted] == ["naive"]
-    assert {name: m.scale for name, m in PLAIN.items() if m.scale != "never"} == {
-        "ips": "always", "ips_eq3": "always", "clipped": "cell", "dr": "always",
-    }  # fmt: skip
-
-
-def test_what_pools_relevant_cells_says_so():
-    assert [name for name, m in PLAIN.items() if m.pools] == ["snips", "clipped", "stratified"]
-    assert method("clipped@20").pools
-    assert not method("stratified@2:width:observed").pools
+@pytest.mark.parametrize(
+    ("name", "estimator", "share", "words"),
+    [
+        ("mae", "snips", "catalogue", "per cell"),
+        ("dcg@10", "clipped@20", "catalogue", "per cell"),
+        ("precision@5", "ips", "catalogue", "per cell"),
+        ("recall@10", "snips", "catalogue", "per relevant item"),
+        ("adg", "stratified@10", "catalogue", "per relevant item"),
+        ("atop", "snips_user", "catalogue", "per user"),
+        ("mae", "naive", "catalogue", "on what was seen"),
+        ("recall@10", "stratified@2:width:observed", "observed", "on what was seen"),
+        ("ndcg@10", "snips", "catalogue", "on what was seen"),
+        ("auc", "stratified", "catalogue", "on what was seen"),
+        ("adg", "ips_eq3", "catalogue", "on what was seen"),
+    ],
+)
+def test_what_each_estimate_is_of(name, estimator, share, words):
+    assert estimand(metric(name), estimator, share) == words

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.errors import InputError
 from openloop.estimators.resampling import probability_of_being_best
 from tests.examples import same, small_world
-from tests.facts import facts
 from tests.verdicts import mean
 
 WORLD = small_world(users=400)
@@ -33,31 +31,12 @@ def test_it_agrees_with_the_influence(result):
         assert abs(boot.replicates.mean() - estimate.value) < 0.2 * estimate.stderr, key
 
 
-def test_a_difference_is_paired(result):
-    difference = result.difference("a", "b", metric="mae", estimator="snips")
-    boot = ol.bootstrap(difference, replicates=4000, rng=0)
-    assert boot.stderr == pytest.approx(difference.stderr, rel=0.05)
-    same(
-        boot.replicates,
-        ol.bootstrap(result["a", "mae", "snips"], replicates=4000, rng=0).replicates
-        - ol.bootstrap(result["b", "mae", "snips"], replicates=4000, rng=0).replicates,
-        atol=1e-9,
-    )
-
-
 def test_the_seed_decides_and_the_threads_do_not(result):
     estimate = result["a", "mae", "snips"]
     one = ol.bootstrap(estimate, replicates=50, rng=7, threads=1).replicates
     np.testing.assert_array_equal(one, ol.bootstrap(estimate, replicates=50, rng=7, threads=3).replicates)
     np.testing.assert_array_equal(one, ol.bootstrap(estimate, replicates=50, rng=np.random.default_rng(7)).replicates)
     assert np.any(one != ol.bootstrap(estimate, replicates=50, rng=8).replicates)
-
-
-def test_snips_of_a_constant_has_no_spread():
-    found = ol.evaluate({"m": WORLD.ratings + 1.0}, LOG, metrics=["mae"], estimators=["snips"])["m", "mae", "snips"]
-    boot = ol.bootstrap(found, replicates=200, rng=0)
-    assert boot.stderr < 1e-12
-    same(boot.interval(), (1, 1))
 
 
 def test_replicates_without_a_user_that_counts_do_not_count():
@@ -68,21 +47,7 @@ def test_replicates_without_a_user_that_counts_do_not_count():
     assert np.isfinite([*boot.interval(), boot.stderr]).all()
 
 
-def test_what_is_refused(result):
-    estimate = result["a", "mae", "snips"]
-    with pytest.raises(InputError, match=facts("bootstrap", "replicates", 1)):
-        ol.bootstrap(estimate, replicates=1, rng=0)
-    with pytest.raises(InputError, match="level"):
-        ol.bootstrap(estimate, replicates=10, rng=0).interval(95)
-
-
 # -- the probability of being best ---------------------------------------------------------------------------
-
-
-def test_of_two_alike_each_is_best_half_of_the_time():
-    values = np.random.default_rng(0).normal(size=200)
-    shares = probability_of_being_best({"a": mean(values), "b": mean(values)}, "higher", rng=0)
-    assert shares == {"a": 0.5, "b": 0.5}  # every replicate is a tie, which is shared
 
 
 def test_the_probability_is_that_of_a_normal_difference():
@@ -95,21 +60,8 @@ def test_the_probability_is_that_of_a_normal_difference():
     assert abs(lower["a"] - 0.1587) < 0.02
 
 
-def test_many_users_are_dealt_to_clusters_with_the_same_answer():
-    noise = np.random.default_rng(0).normal(size=30_000)
-    noise = (noise - noise.mean()) / noise.std() + 1 / np.sqrt(30_000)
-    shares = probability_of_being_best({"a": mean(noise), "b": mean(0 * noise)}, "higher", replicates=20_000, rng=0)
-    assert abs(shares["a"] - 0.8413) < 0.02
-
-
 def test_replicates_share_their_users():
     # What one user adds to both models cancels: the small advantage is certain.
     users = np.random.default_rng(0).normal(size=200)
     shares = probability_of_being_best({"a": mean(users + 1e-3), "b": mean(users)}, "higher", rng=0)
     assert shares["a"] == 1
-
-
-def test_a_gpu_gives_the_same_replicates(triton, result):
-    estimate = result["a", "mae", "snips"]
-    here, there = (ol.bootstrap(estimate, replicates=5, rng=0, device=device) for device in (None, "cuda"))
-    same(there.replicates, here.replicates, rtol=1e-12)

@@ -31,14 +31,12 @@ class Counts:
     accepted: int = 0
     tracebacks: int = 0
     oracle: int = 0
-    modes: int = 0
     failures: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         return (
             f"tried {self.tried:,}  refused {self.refused:,}  accepted {self.accepted:,}  "
-            f"tracebacks {self.tracebacks}  oracle differences {self.oracle}  "
-            f"differences between memory and stream mode {self.modes}"
+            f"tracebacks {self.tracebacks}  oracle differences {self.oracle}"
         )
 
 
@@ -93,7 +91,7 @@ def cache(folder: Path, rng: Random) -> bool:
 
 CASES: dict[str, Callable[[Path, Random], bool]] = {
     "read": reading, "model": model_file, "archive": archive, "cache": cache, "command": commands.command,
-    "modes": commands.modes, "select": commands.select, "reproduce": commands.reproduce, "doctor": commands.doctor,
+    "select": commands.select, "reproduce": commands.reproduce,
     "impressions": commands.impressions, "covariates": commands.covariates, "report": commands.report,
 }  # fmt: skip
 

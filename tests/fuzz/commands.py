@@ -19,11 +19,10 @@ from openloop.studies.kit import running
 from tests.cli.running import run
 from tests.faults import coins
 from tests.fuzz import audits
-from tests.fuzz.mutator import mutated, words, written
+from tests.fuzz.mutator import mutated, written
 from tests.fuzz.oracles import FailureError
 from tests.fuzz.seeds import arrays, features, tables
 from tests.fuzz.seeds import impressions as shown
-from tests.modes import unlike
 from tests.pages import check_safe
 
 CODES = {0, 1, 2, 3}
@@ -92,18 +91,6 @@ def command(folder: Path, rng: Random) -> bool:
     return _accepted("audit", log, *models, "--metric", "mae", "--no-check", *OUT)
 
 
-def modes(folder: Path, rng: Random) -> bool:
-    """An audit in memory and with rows on disk: the same exit code, the same error, the same numbers."""
-    log, models = _audit_files(folder, rng)
-    metrics = rng.choice((("mae",), ("mae",), ("recall@3", "mse"), ("ndcg@2", "adg")))
-    asked = [log, *models, "--propensity", rng.choice(("propensity", "popularity", "uniform"))]
-    asked += [word for metric in metrics for word in ("--metric", metric)]
-    code, other = unlike(_ran, *asked)
-    if other is not None:
-        raise FailureError("modes", f"{shlex.join(map(str, asked))}: {other}")
-    return code in (0, 3)
-
-
 def select(folder: Path, rng: Random) -> bool:
     """A choice of models by a changed log, or with changed folds of a run before; such a run ends as it did."""
     data = tables()["plain.csv"]
@@ -155,21 +142,6 @@ def _known_study() -> Iterator[None]:
     finally:
         running.STUDIES = before
         del sys.modules["openloop.studies.coins"]
-
-
-def doctor(_folder: Path, rng: Random) -> bool:
-    """A plan for sizes, one of which is changed."""
-    sizes = [
-        "rows=1e9",
-        "users=1e8",
-        "items=1e6",
-        "factors=64",
-        "cores=160",
-        "executors=10",
-        "network=1e9",
-        "passes=50",
-    ]
-    return _accepted("doctor", "--plan", *words(sizes[: rng.randint(5, len(sizes))], rng), "--json")
 
 
 def impressions(folder: Path, rng: Random) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
@@ -105,10 +105,3 @@ def written(folder: Path, name: str, data: bytes) -> Path:
     path = folder / name
     path.write_bytes(data)
     return path
-
-
-def words(given: Sequence[str], rng: Random) -> list[str]:
-    """Arguments of which one is changed as a field would be."""
-    at = rng.randrange(len(given))
-    changed = mutated(given[at].encode(), rng).replace(b"\0", b"")  # no argument holds a NUL
-    return [*given[:at], changed.decode("utf-8", "replace"), *given[at + 1 :]]

@@ -7,15 +7,11 @@ import os
 import pickle
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from openloop.kernels.caching import private_folder
 from tests.others import another, as_another
-
-KERNELS = Path(__file__).resolve().parents[2] / "src" / "openloop" / "kernels"
 
 MODULE = """
 from openloop.kernels.compiling import njit
@@ -60,12 +56,6 @@ def entries(place):
     return sorted(file for file in (place / "kept").rglob("*") if file.suffix in (".nbi", ".nbc"))
 
 
-def test_what_was_compiled_is_found_again(place, summed):
-    assert summed() == (6, 0)
-    assert [file.suffix for file in entries(place)] == [".nbc", ".nbi"]
-    assert summed() == (6, 1)
-
-
 def flipped(content):
     middle = len(content) // 2
     return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
@@ -90,15 +80,6 @@ def test_a_damaged_entry_is_compiled_again_and_kept(place, summed, damage, suffi
     file.write_bytes(DAMAGES[damage](file.read_bytes()))
     assert summed() == (6, 0)
     assert summed() == (6, 1)
-
-
-def test_an_entry_that_can_neither_be_read_nor_replaced_is_compiled_each_time(place, summed):
-    summed()
-    for file in entries(place):
-        file.unlink()
-        file.mkdir()
-    for _ in range(2):
-        assert summed() == (6, 0)
 
 
 def test_a_disk_that_is_full_keeps_nothing_and_the_kernel_works(place, summed, small_files):
@@ -127,23 +108,6 @@ def locked(place, temporary):
     return done.stdout.split()
 
 
-def test_where_nothing_can_be_written_kernels_are_kept_among_temporary_files(place):
-    temporary = place / "tmp"
-    temporary.mkdir()
-    temporary.chmod(0o1777)
-    assert locked(place, temporary)[:2] == ["6.0", "0"]
-    found = locked(place, temporary)
-    assert found[:2] == ["6.0", "1"]
-    assert found[2].startswith(str(temporary / "openloop-numba-"))
-    (folder,) = temporary.iterdir()
-    assert folder.stat().st_mode & 0o777 == 0o700
-
-
-def test_where_there_are_no_temporary_files_either_kernels_are_compiled_each_time(place):
-    for _ in range(2):
-        assert locked(place, place / "kept") == ["6.0", "0", "None"]
-
-
 # Nobody but root can make a folder for another user.
 TRAPS = ["open to others", "a link", "a file", *(["of another user"] if os.geteuid() == 0 else [])]
 
@@ -166,29 +130,3 @@ def test_a_temporary_folder_that_another_user_can_write_is_not_trusted(place, tr
         if trap == "open to others":
             os.chown(planted, another(), -1)
     assert locked(place, temporary) == ["6.0", "0", "None"]
-
-
-def test_a_folder_in_which_anyone_may_rename_is_not_trusted(place, monkeypatch):
-    monkeypatch.setattr("tempfile.tempdir", str(place))
-    monkeypatch.setenv("TMPDIR", str(place))
-    place.chmod(0o777)
-    assert private_folder() is None
-    place.chmod(0o1777)
-    assert private_folder() == place / f"openloop-numba-{os.getuid()}"
-
-
-def test_the_working_folder_is_no_temporary_one(place, monkeypatch):
-    monkeypatch.chdir(place)
-    monkeypatch.setattr("tempfile.tempdir", str(place))
-    for name in ("TMPDIR", "TEMP", "TMP"):
-        monkeypatch.delenv(name, raising=False)
-    assert private_folder() is None
-    monkeypatch.setenv("TMPDIR", str(place))
-    assert private_folder() == place / f"openloop-numba-{os.getuid()}"
-
-
-def test_every_kernel_is_kept_in_this_way():
-    own = {"compiling.py", "caching.py"}
-    texts = {file.name: file.read_text(encoding="utf-8") for file in KERNELS.glob("*.py") if file.name not in own}
-    assert sum("import njit" in text or ", njit" in text for text in texts.values()) > 20
-    assert [name for name, text in texts.items() if "from numba" in text or "import numba" in text] == []

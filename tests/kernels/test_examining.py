@@ -8,9 +8,7 @@ import pytest
 from openloop.kernels.examining import (
     ExaminedRows,
     examined_slopes,
-    examined_slopes_plain,
     examined_weights,
-    examined_weights_plain,
 )
 from tests.kernels.test_shown_lists import rows
 
@@ -49,17 +47,6 @@ def test_weights_by_hand(below, wanted):
 def test_tops_of_ranks_are_not_cut_by_what_a_request_shows():
     np.testing.assert_allclose(examined_weights(THETA, one(2, rank=3), np.array([3.0, 2.0, 1.5])), [1.5])
     assert examined_weights(THETA, one(2, rank=0), np.ones(3)).tolist() == [0]
-
-
-@pytest.mark.parametrize("below", range(3))
-@pytest.mark.parametrize("random", [False, True])
-def test_kernels_are_their_twins(below, random):
-    gain, given = examined(below, below, random=random)
-    w = examined_weights(THETA, given)
-    np.testing.assert_allclose(w, examined_weights_plain(THETA, given), rtol=1e-12)
-    np.testing.assert_allclose(
-        examined_slopes(w, gain, THETA, given), examined_slopes_plain(w, gain, THETA, given), rtol=1e-11, atol=1e-13
-    )
 
 
 @pytest.mark.parametrize("below", range(3))

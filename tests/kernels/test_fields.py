@@ -6,11 +6,10 @@ import csv
 import io
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openloop.kernels.fields import NO_QUOTE, QUOTE, Place, find_ragged
+from openloop.kernels.fields import QUOTE, Place, find_ragged
 
 FIELDS = st.text('a,"\n', max_size=3)
 
@@ -23,30 +22,6 @@ def written(rows, end: str) -> bytes:
     text = io.StringIO(newline="")
     csv.writer(text, lineterminator=end).writerows(rows)
     return text.getvalue().encode()
-
-
-@pytest.mark.parametrize(
-    ("text", "found", "place"),
-    [
-        (b"1,2\n3,4\n", False, Place(3, 3, 1, False)),
-        (b"1,2\n\n\r\n3,4\r\n", False, Place(5, 5, 1, False)),
-        (b"1,2\n3\n", True, Place(2, 2, 1, False)),
-        (b"1,2\n3,4,5\n", True, Place(2, 2, 3, False)),
-        (b"1,2\n,\n3,4,\n", True, Place(3, 3, 3, False)),
-        (b'"1,2\n3",4\n5\n', True, Place(3, 3, 1, False)),
-        (b'"1\n\n2"\n', True, Place(3, 1, 1, False)),
-        (b'1,"2""\n",3\n', True, Place(2, 1, 3, False)),
-        (b'5" disk,2\n', False, Place(2, 2, 1, False)),
-        (b'1,"2\n', False, Place(2, 1, 2, True)),
-    ],
-)
-def test_the_first_record_with_another_number_of_fields(text, found, place):
-    assert counted(text, 2) == (found, place)
-    assert counted(text, 2, find=find_ragged.py_func) == (found, place)
-
-
-def test_without_quotes_every_separator_divides():
-    assert counted(b'"1,2"\n', 2, NO_QUOTE) == (False, Place(2, 2, 1, False))
 
 
 @given(st.lists(st.lists(FIELDS, min_size=2, max_size=4), min_size=1, max_size=6), st.sampled_from(["\n", "\r\n"]))

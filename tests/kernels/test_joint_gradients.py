@@ -14,11 +14,10 @@ from openloop.kernels.joint_cells import (
     Observing,
     Ratings,
     chances,
-    missing_logs,
     observed_chances,
     sampled_cells,
 )
-from openloop.kernels.joint_gradients import cell_gradients, fast_density, missing_gradient
+from openloop.kernels.joint_gradients import cell_gradients, fast_density
 from openloop.kernels.streams import stream_word
 
 POOL = ThreadPoolExecutor(2)
@@ -62,15 +61,6 @@ def test_gradients_of_cells_are_differences():
     step = 1e-6 * np.eye(2 * L - 1)
     ways = [(logs(ratings, observing, cells, x) - logs(ratings, observing, cells, -x)) / 2e-6 for x in step]
     np.testing.assert_allclose(found, np.array(ways).T, atol=1e-7)
-
-
-def test_the_kernel_sums_those_of_unobserved_cells():
-    ratings, observing, cells = world()
-    found, gradient = missing_gradient(cells, ratings, observing, POOL)
-    np.testing.assert_allclose(found, missing_logs(cells, ratings, observing, POOL), atol=1e-13)
-    unseen = cells.code < 0
-    truth = cell_gradients(ratings, observing, cells.user[unseen], cells.item[unseen], cells.code[unseen]).sum(axis=0)
-    np.testing.assert_allclose(gradient, truth, atol=1e-6)
 
 
 def test_densities_are_those_of_the_normal_distribution():

@@ -12,9 +12,7 @@ from openloop.kernels.joint_cells import GridCells, Observing, Ratings, chances,
 from openloop.kernels.logistic_blocks import (
     Prior,
     augment,
-    augment_numpy,
     draw_blocks,
-    draw_blocks_numpy,
 )
 from openloop.kernels.streams import stream_word
 
@@ -33,16 +31,6 @@ def world(U=12, I=9, seed=0):
     return ratings, observing, observed
 
 
-@pytest.mark.parametrize("share", [1.0, 0.4])
-def test_levels_and_weights_are_the_plain_ones(share):
-    ratings, observing, observed = world()
-    cells = sampled_cells(observed, share, WORDS[0], POOL)
-    ours, plain = augment(cells, ratings, observing, WORDS, POOL), augment_numpy(cells, ratings, observing, WORDS)
-    np.testing.assert_array_equal(ours.state, plain.state)
-    np.testing.assert_allclose(ours.omega, plain.omega, rtol=1e-9)
-    np.testing.assert_array_equal(ours.state[cells.code >= 0], 2 * cells.code[cells.code >= 0] + 1)
-
-
 def test_levels_of_unobserved_cells_have_their_law():
     ratings, observing, observed = world(U=2, I=3)
     cells, draws = sampled_cells(observed, 1.0, WORDS[0], POOL), 1500
@@ -56,27 +44,6 @@ def test_levels_of_unobserved_cells_have_their_law():
     z = (counts - draws * chance) / np.sqrt(draws * chance * (1 - chance))
     assert unseen.sum() >= 3
     assert np.abs(z[unseen]).max() < 4
-
-
-@pytest.mark.parametrize("share", [1.0, 0.4])
-def test_blocks_are_the_plain_ones(share):
-    ratings, observing, observed = world()
-    side = augment(sampled_cells(observed, share, WORDS[0], POOL), ratings, observing, WORDS, POOL)
-    prior = Prior(np.array([-1.0, 0.0, 1.0]), 0.5)
-    for cells, f, psi in ((side, observing.f, observing.by_item), (side.turned(9), observing.e, observing.by_user)):
-        ours, plain = (
-            draw_blocks(cells, f, psi, prior, WORDS[1], POOL),
-            draw_blocks_numpy(cells, f, psi, prior, WORDS[1]),
-        )
-        np.testing.assert_allclose(np.hstack(ours), np.hstack(plain), atol=1e-10)
-
-
-def test_turned_cells_are_the_same_cells():
-    ratings, observing, observed = world()
-    side = augment(sampled_cells(observed, 1.0, WORDS[0], POOL), ratings, observing, WORDS, POOL)
-    back = side.turned(9).turned(12)
-    for name in ("ptr", "partner", "state", "omega"):
-        np.testing.assert_array_equal(getattr(back, name), getattr(side, name))
 
 
 def test_alternating_draws_have_the_posterior_of_a_logistic_model():

@@ -1,4 +1,4 @@
-"""Draws of the ordinal model: their twins and their conditional laws, whatever the threads."""
+"""Draws of the ordinal model have their conditional laws."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import pytest
 from scipy.stats import invgamma, kstest, norm
 
 from openloop.kernels import ordinal as kernel
-from openloop.kernels import parts
 from openloop.kernels.streams import stream_word
 
 U, I, D, L = 12, 9, 3, 5
@@ -43,39 +42,6 @@ class World:
         return kernel.row_moments_numpy(self.sides[0], self.u, self.v, self.scales)
 
 
-def close(one, other):
-    np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-
-
-def test_sides_have_the_same_rows():
-    w = World()
-    users, items = w.sides
-    np.testing.assert_array_equal(np.repeat(np.arange(U), users.counts), w.user)
-    np.testing.assert_array_equal(users.partner, w.item)
-    np.testing.assert_array_equal(np.repeat(np.arange(I), items.counts), w.item[items.row])
-    np.testing.assert_array_equal(items.partner, w.user[items.row])
-    assert users.counts[3] == items.counts[2] == 0
-
-
-@pytest.mark.parametrize("part", [20_000, 7])
-def test_compiled_draws_agree_with_their_twins_in_one_part_or_many(pool, monkeypatch, part):
-    monkeypatch.setattr(parts, "PART", part)
-    w = World()
-    users, items = w.sides
-    moments = w.moments
-    close(kernel.row_moments(users, w.u, w.v, w.scales, pool), moments)
-    close(kernel.draw_latent(w.code, w.b, moments, WORD, pool), kernel.draw_latent_numpy(w.code, w.b, moments, WORD))
-    for side, partners, scales in ((users, w.v, w.scales), (items, w.u, w.scales[::-1])):
-        given = (side, w.a, partners, scales, w.belief, WORD)
-        close(kernel.draw_side(*given, pool), kernel.draw_side_numpy(*given))
-        near = kernel.Near(at=np.ones_like(kernel.draw_side(*given, pool)), reach=np.linspace(0, 1, len(side)))
-        close(kernel.draw_side(*given, pool, near), kernel.draw_side_numpy(*given, near))
-    given = (items, w.a, (w.v, w.u), w.scales[0], (5.0, 4.0), WORD)
-    close(kernel.draw_scales(*given, pool), kernel.draw_scales_numpy(*given))
-    logs = kernel.level_log_likelihoods(w.code, w.b, moments, pool)
-    close(logs, kernel.level_log_likelihoods_numpy(w.code, w.b, moments))
-
-
 def test_latent_scores_lie_between_their_thresholds(pool):
     w, many = World(), 300
     code, moments = np.tile(w.code, many), np.tile(w.moments, many)
@@ -101,11 +67,3 @@ def test_vectors_and_scales_have_their_conditional_laws(pool):
     gamma = kernel.draw_scales(users, a, (np.full((n, 1), 0.4), v), other, (5.0, 4.0), stream_word(1), pool)
     rate = 4 + ((1 - 0.8) ** 2 / 0.5 + (-0.5 - 0.4) ** 2 / 2) / 2
     assert kstest(gamma, invgamma(5 + 1, scale=rate).cdf).pvalue > 1e-3
-
-
-def test_a_level_far_out_keeps_its_likelihood(pool):
-    moments = np.array([[0.0, 0.0], [1.0, 1.0]])
-    code, b = np.array([2, 0], np.int16), np.array([-20.0, 20.0])
-    logs = kernel.level_log_likelihoods(code, b, moments, pool)
-    assert logs[2] == pytest.approx(norm.logsf(20), rel=1e-12)
-    assert logs[0] == pytest.approx(norm.logcdf(-20), rel=1e-12)

@@ -17,16 +17,6 @@ def case(dtype, factors=5, users=7, items=6, seed=0):
     return rows, Q, P
 
 
-@pytest.mark.parametrize(("dtype", "close"), [("float32", 2e-5), ("float64", 1e-12)])
-@pytest.mark.parametrize("factors", [0, 1, 5, 16])
-def test_the_kernel_is_its_twin(dtype, close, factors):
-    rows, Q, P = case(dtype, factors)
-    sums, twin = np.zeros((2, len(Q), 2, factors + 1), dtype)
-    loss, other = add_gradient(rows, Q, P, 2.5, sums), add_gradient_numpy(rows, Q, P, 2.5, twin)
-    np.testing.assert_allclose(sums, twin, rtol=close, atol=close)
-    assert loss == pytest.approx(other, rel=close)
-
-
 def test_by_hand():
     # One user with v = 2 and a = 1, one item with w = 3 and b = 0.5, c = 1: e = 10 - 1 - 1 - 0.5 - 6 = 1.5.
     rows = Rows(np.array([0, 1]), np.array([0], np.int32), np.array([10.0]), np.array([2.0]))
@@ -48,14 +38,3 @@ def test_the_sums_are_the_derivatives_of_the_loss():
         up[i, k], down[i, k] = Q[i, k] + step, Q[i, k] - step
         assert -2 * sums[i, 0, k] == pytest.approx((loss(up) - loss(down)) / (2 * step), abs=1e-6)
         assert 2 * sums[i, 1, k] == pytest.approx((loss(up) - 2 * loss(Q) + loss(down)) / step**2, abs=1e-3)
-
-
-def test_sums_add_up_over_blocks_of_users():
-    rows, Q, P = case("float64")
-    whole, parts = np.zeros((2, len(Q), 2, Q.shape[1]))
-    loss, cut = add_gradient(rows, Q, P, 2.5, whole), int(rows.ptr[3])
-    first = Rows(rows.ptr[:4], rows.partner[:cut], rows.y[:cut], rows.w[:cut])
-    second = Rows(rows.ptr[3:] - cut, rows.partner[cut:], rows.y[cut:], rows.w[cut:])
-    shares = add_gradient(first, Q, P[:3], 2.5, parts) + add_gradient(second, Q, P[3:], 2.5, parts)
-    np.testing.assert_allclose(parts, whole, rtol=1e-12)
-    assert shares == pytest.approx(loss, rel=1e-12)

@@ -1,20 +1,12 @@
-"""Uniforms of cells: the loop agrees with its definition, and the numbers look random in every direction."""
+"""Uniforms of cells: by hand, and random in every direction."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from openloop.kernels.uniforms import block_uniforms, block_uniforms_numpy, cell_uniforms
-
-
-@given(st.integers(0, 2**63 - 1), st.lists(st.integers(0, 2**31 - 1), max_size=5), st.integers(0, 30))
-def test_the_loop_agrees_with_its_definition_bit_for_bit(seed, users, n_items):
-    codes = np.array(users, np.int64)
-    np.testing.assert_array_equal(block_uniforms(seed, codes, n_items), block_uniforms_numpy(seed, codes, n_items))
+from openloop.kernels.uniforms import block_uniforms, cell_uniforms
 
 
 def test_by_hand():
@@ -38,9 +30,3 @@ def test_they_are_uniform_and_uncorrelated_between_neighbours(seed):
     for near in (grid[1:] * grid[:-1], grid[:, 1:] * grid[:, :-1], grid[1:, 1:] * grid[:-1, :-1]):
         assert abs(near.mean() - 0.25) < 4 * np.sqrt(7 / 144 / near.size)  # E = 1/4, variance 7/144
     assert len(np.unique(grid)) == grid.size
-
-
-def test_neighbouring_seeds_are_far_apart():
-    grids = np.array([block_uniforms(seed, np.arange(20), 50).ravel() for seed in range(20)])
-    correlation = np.corrcoef(grids) - np.eye(20)
-    assert np.abs(correlation).max() < 5 / np.sqrt(1000)

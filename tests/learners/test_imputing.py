@@ -1,4 +1,4 @@
-"""Imputed ratings: every cell by the model that was fitted without its fold, as blocks and as rows."""
+"""Imputed ratings: every cell by the model that was fitted without its fold."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pytest
 
 from openloop.core.feedback import Feedback
 from openloop.errors import InputError
-from openloop.learners import ADG, MF, Bias, Exposure, Popularity, PureSVD
+from openloop.learners import MF, Bias, Popularity
 from openloop.learners.crossing import for_rows, latin_folds
-from openloop.learners.imputing import check_imputation, cross_imputed
+from openloop.learners.imputing import cross_imputed
 from tests.facts import facts
 
 U, I = 20, 15
@@ -45,38 +45,8 @@ def test_a_cell_is_predicted_by_the_fit_without_its_fold(log, w, learner):
         np.testing.assert_allclose(grid[mine], fitted.scores(np.arange(U))[mine], rtol=1e-10)
 
 
-def test_rows_are_the_cells_of_the_grid(log, w):
-    grid, rows, _ = impute(log, w, MF(2))
-    np.testing.assert_allclose(rows, grid.dense()[log.user, log.item], rtol=1e-12)
-
-
-def test_a_rating_does_not_enter_its_own_imputation(log, w):
-    _, rows, _ = impute(log, w, Bias(3.0))
-    raised = log.rating.copy()
-    raised[7] += 100
-    other = Feedback.from_arrays(log.user, log.item, raised, users=U, items=I)
-    assert impute(other, w, Bias(3.0))[1][7] == pytest.approx(rows[7], rel=1e-9)
-
-
-def test_only_ratios_of_weights_matter(log, w):
-    np.testing.assert_allclose(impute(log, w, Bias(3.0))[1], impute(log, 40 * w, Bias(3.0))[1], rtol=1e-9)
-
-
-def test_the_first_fold_s_notes_are_kept(log, w):
-    notes = impute(log, w, MF(2, 0.01, iterations=1, tol=0))[2]
-    assert any("imputation by MF" in note and "1 sweeps" in note for note in notes)
-
-
 @pytest.mark.parametrize("learner", [Popularity(), MF, None], ids=["no factors", "a class", "nothing"])
 def test_what_is_no_learner_of_factors_is_refused(log, w, learner):
     kind = "MF" if learner is MF else type(learner).__name__
     with pytest.raises(InputError, match=facts("SimpleNamespace", "imputation", "MF()", kind)):
         impute(log, w, learner)
-
-
-@pytest.mark.parametrize(
-    "learner", [Exposure(rank=2), PureSVD(factors=2), ADG(factors=2)], ids=lambda m: type(m).__name__
-)
-def test_scores_that_only_rank_impute_no_ratings(learner):
-    with pytest.raises(InputError, match=facts("DR", "ratings", type(learner).__name__)):
-        check_imputation("DR", learner)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from openloop.core.feedback import Feedback
-from openloop.errors import AlignmentError, InputError, RatingError, UndefinedError
+from openloop.errors import InputError, RatingError
 from openloop.learners.rating_levels import (
     RatingDistribution,
     check_unweighted,
@@ -59,47 +56,13 @@ def test_predictions_are_the_means_of_the_distribution():
     assert model.scores([]).shape == (0, 4)
 
 
-def test_unfitted_and_unequal_lists_are_refused():
-    with pytest.raises(NotFittedError, match="fit"):
-        Shares().predict_proba([0], [0])
-    with pytest.raises(AlignmentError, match="Shares"):
-        Shares().fit(LOG).predict_proba([0, 1], [0])
-
-
 @pytest.mark.parametrize(("ratings", "told"), [([3, 3, 3], (1, "3.0")), (np.arange(21), (21, "0.0"))])
 def test_too_few_and_too_many_levels_are_refused(ratings, told):
     with pytest.raises(RatingError, match=facts("Anyone", "2 to 20", *told)):
         levels_of_log("Anyone", log_of(ratings))
 
 
-@pytest.mark.parametrize("ratings", [[1, 2, 2.0000002], [0, 5, 0.0004]])
-def test_levels_that_differ_by_rounding_are_refused(ratings):
-    with pytest.raises(RatingError, match=facts("Anyone", 0.0001, "round", "MF")):
-        levels_of_log("Anyone", log_of(ratings))
-    assert len(levels_of_log("Anyone", log_of([0, 1e-3, 5]))) == 3
-
-
-def test_levels_are_told_as_people_write_them():
-    with pytest.raises(RatingError, match=facts("0.1")):
-        levels_of_log("Anyone", log_of([0.1, 0.1]))
-
-
 @pytest.mark.parametrize("given", ["sample_weight", "propensities"])
 def test_weights_and_propensities_are_refused(given):
     with pytest.raises(InputError, match=facts("Shares", given, "MF")):
         Shares().fit(LOG, **{given: np.ones(len(LOG))})
-
-
-def test_a_log_with_counts_is_refused():
-    with pytest.raises(InputError, match=facts("Shares", "a log with weight", "MF")):
-        Shares().fit(replace(LOG, weight=np.ones(len(LOG))))
-
-
-def test_a_log_of_positives_is_refused():
-    with pytest.raises(UndefinedError, match=facts("Shares", "positives", "WMF")):
-        Shares().fit(replace(LOG, positives=True))
-
-
-def test_a_table_is_no_feedback():
-    with pytest.raises(InputError, match=facts("Shares", "Feedback", "dict")):
-        Shares().fit({"user": [1]})

@@ -8,9 +8,9 @@ from sklearn.base import clone
 
 from openloop.core.protocols import Recommender
 from openloop.data.simulate import movie_lovers
-from openloop.errors import InputError, MissingPackageError
-from openloop.learners import zoo, zoo_models
-from openloop.learners.zoo_models import FAMILIES, SETTINGS
+from openloop.errors import InputError
+from openloop.learners import zoo
+from openloop.learners.zoo_models import SETTINGS
 from tests.facts import facts
 
 pytestmark = pytest.mark.usefixtures("cornac", "torch")  # WMF, GMF, MLP and NeuMF learn on torch
@@ -34,18 +34,6 @@ def test_there_are_104_by_the_papers_names():
     assert names[:6] == ["GA", "MostPop", "BO", "MLP", "MF10", "MF20"]
     sized = ["MF", "SVD", "PMFL", "PMFNL", "WMF", "MMMF", "BPR", "WBPR", "GMF", "NeuMF"]
     assert names[4:] == [f"{family}{k}" for family in sized for k in range(10, 101, 10)]
-
-
-def test_families_and_sizes_are_chosen():
-    assert list(zoo(families=["BPR", "GA", "NMF"], sizes=[3, 5])) == ["BPR3", "BPR5", "GA", "NMF3", "NMF5"]
-    assert len(zoo() | zoo(families=["NMF"])) == 114
-
-
-def test_every_size_is_the_models_own():
-    for name, model in (zoo() | zoo(families=["NMF"])).items():
-        size = name.lstrip("".join(map(chr, range(ord("A"), ord("z") + 1))))
-        found = [getattr(model.model, word) for word in ("k", "num_factors") if hasattr(model.model, word)]
-        assert found == ([int(size)] if size else []), name
 
 
 def test_what_the_papers_code_sets_is_set():
@@ -75,18 +63,6 @@ def test_every_family_learns_and_scores_the_same_under_a_seed(family):
     assert np.array_equal(other, scores) == (family in {"GA", "MostPop", "BO"})  # in which nothing is drawn
 
 
-def test_the_baselines_are_what_the_code_trains_and_bo_is_no_random_permutation():
-    feedback = log()
-    assert np.allclose(small("GA").fit(feedback).scores([0]), feedback.rating.mean())
-    counts = np.bincount(feedback.item, minlength=12)
-    np.testing.assert_array_equal(
-        small("MostPop").fit(feedback).scores([4]), [np.maximum(counts, counts[counts > 0].min())]
-    )
-    grid = zoo(families=["BO"])["BO"].fit(feedback).scores(np.arange(20))
-    a, b, c = grid.mean(axis=1) - grid.mean(), grid.mean(axis=0) - grid.mean(), grid.mean()
-    np.testing.assert_allclose(grid, a[:, None] + b + c, atol=1e-5)
-
-
 @pytest.mark.parametrize(
     ("options", "told"),
     [
@@ -99,17 +75,3 @@ def test_the_baselines_are_what_the_code_trains_and_bo_is_no_random_permutation(
 def test_what_cannot_be_is_refused(options, told):
     with pytest.raises(InputError, match=facts("zoo", *told)):
         zoo(**options)
-
-
-def test_without_torch_it_says_which_families_need_it(monkeypatch):
-    monkeypatch.setattr(zoo_models, "find_spec", lambda _: None)
-    with pytest.raises(
-        MissingPackageError, match=facts("zoo", "WMF", "MLP", "GMF", "NeuMF", "torch", "openloop[torch]")
-    ):
-        zoo()
-    wanted = [family for family in FAMILIES if family not in {"MLP", "GMF", "NeuMF", "WMF"}]
-    assert len(zoo(families=wanted)) == 73
-
-
-def test_one_family_and_one_size_need_no_list():
-    assert list(zoo("MF", 5)) == list(zoo(["MF"], [5])) == ["MF5"]

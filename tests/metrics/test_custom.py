@@ -9,8 +9,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.core.metric import Metric
-from openloop.errors import InputError, NameFormatError, PredictionError, UndefinedError
+from openloop.errors import InputError, NameFormatError, UndefinedError
 from tests.engines import EAGER, converter
 from tests.examples import same, small_world
 from tests.facts import facts
@@ -114,43 +113,6 @@ def test_on_every_engine(world, engine):
         same([found[key].value, found[key].stderr], [estimate.value, estimate.stderr])
 
 
-@pytest.mark.slow
-def test_on_spark(world, spark):
-    models = {"a": frames(world)[1]["a"]}
-    found = evaluate_frames(
-        world, converter("spark", spark), models, complete=True, metrics=[own_rbp, "rbp"], estimators=["snips"]
-    )
-    same(found["a", "own_rbp", "snips"].value, found["a", "rbp", "snips"].value)
-
-
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
-def test_counts_of_candidates_above_and_tied(world, engine):
-    _, scores = frames(world)
-    counted = {
-        m: frame.with_columns(
-            above=pl.col("score").rank("min", descending=True).over("user").cast(pl.Int64) - 1,
-            tied=pl.len().over("user", "score").cast(pl.Int64),
-        )
-        for m, frame in scores.items()
-    }
-    found = evaluate_frames(world, converter(engine), counted, complete=True)
-    assert_the_librarys(found)
-
-
-def test_a_list_serves_a_metric_that_declares_its_cutoff_and_no_other(world):
-    _, scores = frames(world)
-    ranks = scores["a"].with_columns(rank=pl.col("score").rank("ordinal", descending=True).over("user").cast(pl.Int64))
-    top = ranks.drop("score").filter(pl.col("rank") <= 3)
-    asked = {"metrics": [own_recall, "recall@3", own_precision, halving], "estimators": ["naive", "snips"]}
-    for found in (
-        evaluate_frames(world, converter("polars"), {"a": top}, **asked),
-        ol.evaluate({"a": top}, world.observe(3), threshold=4, **asked),
-    ):
-        for estimator in ("naive", "snips"):
-            same(found["a", "own_recall@3", estimator].value, found["a", "recall@3", estimator].value)
-            assert "top-3 list" in found.skipped["halving", estimator]
-
-
 def test_ties_are_the_mean_over_all_orders():
     scores, liked = np.array([2.0, 1.0, 1.0, 1.0, 3.0]), np.array([0, 1, 1, 0, 0], bool)
     orders = [np.array([2.0, *tied, 3.0]) for tied in permutations([1.0, 1.1, 1.2])]
@@ -165,53 +127,7 @@ def _value(metric, liked, scores):
     return ol.evaluate({"m": scores}, log, metrics=[metric], estimators=["naive"])["m", metric.name, "naive"].value
 
 
-def test_a_users_rbp_is_summed_and_its_halving_averaged():
-    scores, liked = np.array([[5.0, 4, 3, 2, 1]]), np.array([[1, 0, 0, 1, 1]], bool)
-    same(_value(own_rbp, liked, scores), 0.2 * (1 + 0.8**3 + 0.8**4))
-    same(_value(halving, liked, scores), (0.5 + 0.5**4 + 0.5**5) / 3)
-
-
-def test_a_mean_over_relevant_items_is_unbiased_under_lims_model():
-    """S_u a simple random sample of the user's relevant items: over many logs the plain average is the truth's."""
-    rng = np.random.default_rng(0)
-    Y = np.ones((60, 30))
-    for u in range(60):
-        Y[u, rng.choice(30, 3 + u % 8, replace=False)] = 5.0
-    model = {"m": Y + 4 * rng.standard_normal(Y.shape)}
-    world = ol.simulate.World(ratings=Y, propensities=np.full(Y.shape, 0.4), predictions=model)
-    asked = {"metrics": [halving, own_rbp, "ndcg"], "estimators": ["naive"]}
-
-    def mean(log):
-        # a user's expectation, given a non-empty S_u
-        found = ol.evaluate(model, log, **asked)["m", "halving", "naive"]
-        return np.where(found.columns[:, 1] > 0, found.columns[:, 0], np.nan)
-
-    truth, drawn = mean(world.everything()), np.array([mean(world.observe(rng=seed)) for seed in range(150)])
-    error = np.nanmean(drawn, axis=0) - truth  # (U,)
-    spread = np.nanstd(drawn, axis=0) / np.sqrt(np.isfinite(drawn).sum(axis=0))
-    assert halving.unbiased
-    assert abs(error.mean()) < 3.5 * np.sqrt(np.square(spread).sum()) / 60
-    assert np.mean(np.abs(error) < 3.5 * spread + 1e-12) > 0.98
-    assert not own_rbp.unbiased
-
-
 # -- what it is ----------------------------------------------------------------------------------------------
-
-
-def test_it_is_a_metric_that_says_what_it_averages():
-    assert isinstance(halving, Metric)
-    assert (halving.kind, halving.pooled, halving.k, halving.better) == ("user", True, None, "higher")
-    assert halving.about == "Half as much at each rank, averaged over a user's relevant items"
-    assert (own_rbp.kind, own_rbp.pooled) == ("cell", False)
-    assert "summed over a user's relevant items" in repr(own_rbp)
-    assert own_recall.k == 3
-    assert own_mse.kind == "cell"
-
-
-def test_a_name_is_no_way_to_it():
-    with pytest.raises(NameFormatError, match="halving"):
-        ol.metric("halving")
-    assert ol.metric(halving) is halving
 
 
 def test_two_of_one_name_are_refused(world):
@@ -220,13 +136,6 @@ def test_two_of_one_name_are_refused(world):
         ol.evaluate(world.predictions, world.observe(0), metrics=[halving, other])
     found = ol.evaluate(world.predictions, world.observe(0), metrics=[halving, halving], estimators=["naive"])
     assert found.metrics == ("halving",)
-
-
-def test_a_report_has_its_words(world, tmp_path):
-    found = ol.evaluate(world.predictions, world.observe(0), metrics=[halving, "mae"])
-    assert found.own_metrics == {"halving": halving.about}
-    ol.report(found, tmp_path / "report.html")
-    assert "Half as much at each rank, averaged over" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 # -- what is refused -----------------------------------------------------------------------------------------
@@ -260,21 +169,10 @@ def test_keywords_say_what_it_is(keywords, says):
         ol.metric("mine", **keywords)
 
 
-def test_a_loss_of_predictions_has_no_cutoff():
-    with pytest.raises(InputError, match=facts("'mine@3'", "@k")):
-        ol.metric("mine@3", on="prediction", better="lower")
-
-
 def test_a_loss_that_frames_cannot_compute_is_refused_there(world):
     far = ol.metric("far", on="prediction", better="lower")(lambda rating, prediction: np.abs(rating - prediction) ** 3)
     with pytest.raises(InputError, match=facts("'far'", "columns of a frame")):
         evaluate_frames(world, converter("polars"), frames(world)[1], metrics=[far])
-
-
-def test_a_mean_that_is_called_pooled_and_is_none_is_refused():
-    given = {"name": "mine", "on": "rank", "kind": "user", "gain": lambda x: x.by_rank(halving.by_rank)}
-    with pytest.raises(InputError, match=facts("'mine'", "pooled=True", "kind='cell'")):
-        ol.Metric(**given, better="higher", per_user=lambda _n, gain, _cells: gain, pooled=True)
 
 
 @pytest.mark.parametrize("estimator", ["snips", "clipped@2"])
@@ -286,27 +184,3 @@ def test_weights_of_a_user_kind_with_a_normaliser_of_its_own_are_refused(world, 
     )  # fmt: skip
     with pytest.raises(UndefinedError, match=facts("summed", "pooled=True", "kind='cell'")):
         ol.evaluate(world.predictions, world.observe(0), metrics=[summed], estimators=[estimator])
-
-
-def test_a_model_without_ranks_cannot_serve_it(world):
-    class Predicts:
-        def predict(self, user, item):
-            return np.ones(len(user))
-
-    with pytest.raises(PredictionError, match="no scores"):
-        ol.evaluate({"m": Predicts()}, world.observe(0), metrics=[halving], estimators=["naive"])
-
-
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
-def test_a_gain_by_hand_may_use_a_function_of_the_rank(world, engine):
-    """Ratings discounted by rank: dcg, written with the discount of another metric."""
-    own = ol.Metric(
-        name="own_dcg", on="rank", kind="cell", better="higher", by_rank=own_adg.by_rank,
-        gain=lambda x: x.cells * x.rating * x.by_rank(own_adg.by_rank),
-    )  # fmt: skip
-    asked = {"metrics": [own, "dcg"], "estimators": ["snips"]}
-    for found in (
-        ol.evaluate(world.predictions, world.observe(3), **asked),
-        evaluate_frames(world, converter(engine), frames(world)[1], complete=True, **asked),
-    ):
-        same(found["b", "own_dcg", "snips"].value, found["b", "dcg", "snips"].value)

@@ -39,10 +39,6 @@ def test_where_all_lists_are_one_gini_and_coverage_are_known(k, items):
     same(gini(k).spread(exposure), 1 - k / items)
 
 
-def test_equal_exposure_has_no_gini():
-    same(gini(3).spread(np.full(9, 4.0)), 0)
-
-
 def test_popularity_novelty_and_new_by_hand():
     x = Entries(8, np.array([4.0, 1.0, 0.0, 8.0]), None)
     same(popularity(4).gain(x), [0.5, 0.125, 0, 1])
@@ -79,9 +75,3 @@ def test_similarity_compares_two_items():
 def test_a_metric_of_lists_judges_nothing():
     with pytest.raises(NameFormatError, match=facts("'coverage@10'", "metrics=")):
         metric("coverage@10")
-
-
-@pytest.mark.parametrize(("name", "neighbour"), [("coverge@10", "coverage@k"), ("novelty", "novelty@k")])
-def test_an_unknown_name_gets_its_neighbour(name, neighbour):
-    with pytest.raises(NameFormatError, match=facts(f"'{name}'", f"'{neighbour}'")):
-        any_metric(name)

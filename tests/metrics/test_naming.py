@@ -40,11 +40,6 @@ def test_case_spaces_and_leading_zeros_do_not_matter():
     assert metric(" NDCG@010 ").name == "ndcg@10"
 
 
-def test_a_metric_is_returned_as_it_is():
-    mae = metric("mae")
-    assert metric(mae) is mae
-
-
 @pytest.mark.parametrize("name", ["ndcg@0", "ndcg@-1", "ndcg@2.5", "ndcg@", "ndcg@k", "ndcg@²", "ndcg@٣"])
 def test_what_follows_at_is_a_whole_number(name):
     with pytest.raises(NameFormatError, match=facts(f"'{name}'", "whole number")):

@@ -11,13 +11,10 @@ import openloop as ol
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Feedback
 from openloop.errors import (
-    AlignmentError,
-    BalanceError,
     BalanceWarning,
     InputError,
     LeakError,
     PredictionError,
-    RatingError,
     UndefinedError,
 )
 from openloop.propensity import Balanced, Calibrated, Known, Logistic, LowRank, NaiveBayes, Popularity, Uniform
@@ -71,44 +68,10 @@ def test_levels_have_the_samples_shares_and_items_keep_what_the_model_gave_them(
     np.testing.assert_allclose(p.base, fitted.inner_.predict(LOG).used)
 
 
-def test_a_weight_is_the_models_times_the_factors_of_level_and_item():
-    fitted = Balanced(Logistic()).fit(LOG, uniform=SAMPLE)
-    p = fitted.predict(LOG)
-    g, h = fitted.factors_[LOG.rating.astype(int) - 1], fitted.item_factors_[LOG.item]
-    np.testing.assert_allclose(p.weights, g * h / p.base)
-
-
 def test_of_uniform_it_is_naive_bayes():
     # Both weigh by the rating alone; NaiveBayes has Σw = U·I by its own levels, and so has this.
     balanced, bayes = (model.fit(LOG, uniform=SAMPLE).predict(LOG) for model in (Balanced(Uniform()), NaiveBayes()))
     np.testing.assert_allclose(balanced.values, bayes.values, rtol=1e-7)
-
-
-def test_a_part_has_the_weights_of_the_log():
-    fitted = Balanced(Logistic()).fit(LOG, uniform=SAMPLE)
-    train, test = ol.split(LOG, 0.3, rng=0)
-    own = fitted.predict(LOG).values
-    np.testing.assert_array_equal(fitted.predict(test).values, own[np.isin(LOG.cell, test.cell)])
-    assert len(fitted.refit(train).predict(train)) == len(train)
-
-
-def test_a_model_survives_pickling_and_a_refit_keeps_the_choices():
-    fitted = Balanced(Logistic(reg=3.0), margins={"sex": {"f": 0.5, "m": 0.5}})
-    features = Covariates(values=np.eye(2)[np.arange(U) % 2], names=("sex=f", "sex=m"), ids=LOG.users)
-    fitted.fit(LOG, uniform=SAMPLE, user_features=features)
-    again = pickle.loads(pickle.dumps(fitted)).refit(LOG)  # noqa: S301, made here
-    np.testing.assert_allclose(again.predict(LOG).values, fitted.predict(LOG).values)
-    assert again.side_.keys() == fitted.side_.keys()
-
-
-def test_a_sample_of_users_of_the_log_names_them():
-    cells = np.sort(np.random.default_rng(3).choice(U * I, 50, replace=False))
-    sample = Feedback.from_arrays(cells // I, cells % I, Y.ravel()[cells], users=U, items=I, uniform=True)
-    found = Balanced(Uniform()).fit(LOG, uniform=sample).sample_
-    assert found.size == 50
-    assert found.rows == len(LOG)
-    np.testing.assert_array_equal(found.user, cells // I)
-    np.testing.assert_array_equal(found.levels[found.level], Y.ravel()[cells])
 
 
 # -- by simulation -------------------------------------------------------------------------------------------
@@ -129,78 +92,11 @@ def test_200_ratings_take_out_most_of_the_bias_of_a_blind_model():
     assert abs(np.mean(off["balanced"])) < 3 * 0.035 / np.sqrt(12)  # √(π(1 − π)/200) of a share near .3
 
 
-# -- levels --------------------------------------------------------------------------------------------------
-
-
-def test_a_level_without_a_row_leaves_its_share_to_its_neighbours():
-    log = LOG.take(LOG.rating != 2)
-    fitted = Balanced(Uniform()).fit(log, uniform=[1, 2, 2, 3, 3, 3, 4, 5])
-    pi = np.array([2, 3, 4, 2, 2]) / 13
-    np.testing.assert_allclose(
-        level_shares(log, fitted.predict(log).weights),
-        [pi[0] + pi[1] / 2, 0, pi[2] + pi[1] / 2, pi[3], pi[4]],
-        rtol=1e-6,
-    )
-    assert fitted.unseen_share_ == pytest.approx(pi[1])
-    assert any("23" in note and " 2.0" in note for note in fitted.notes_)
-    assert Balanced(Uniform()).fit(LOG, uniform=SAMPLE).unseen_share_ == 0
-
-
-def test_a_fine_scale_is_balanced_by_at_most_ten_groups():
-    rng = np.random.default_rng(0)
-    fine = Feedback.from_arrays(LOG.user, LOG.item, LOG.rating + rng.uniform(0, 1, len(LOG)), users=U, items=I)
-    sample = SAMPLE + rng.uniform(0, 1, len(SAMPLE))
-    fitted = Balanced(Uniform()).fit(fine, uniform=sample)
-    assert len(fitted.levels_) == 10
-    assert any("10 groups" in note for note in fitted.notes_)
-    w = fitted.predict(fine).weights
-    shares = [w[fitted.sample_.codes(fine.rating) == r].sum() / w.sum() for r in range(10)]
-    np.testing.assert_allclose(shares, fitted.sample_.shares, rtol=1e-6)
-    np.testing.assert_allclose(fitted.sample_.shares, 0.1, atol=0.01)
-    fitted.predict(fine.take(slice(0, 1), rating=np.array([99.0])))  # groups have no gaps
-
-
-def test_a_rating_of_no_level_is_refused():
-    fitted = Balanced(Uniform()).fit(LOG, uniform=SAMPLE)
-    with pytest.raises(RatingError, match=facts("Balanced", "2.5")):
-        fitted.predict(LOG.take(slice(0, 1), rating=np.array([2.5])))
-
-
-# -- items that cannot keep their sums -----------------------------------------------------------------------
-
-
-def test_items_with_few_rows_do_not_keep_their_sums_and_a_note_says_why():
-    few = LOG.take(np.arange(len(LOG)) % 8 == 0)
-    median = np.median(np.bincount(few.item)[few.item])
-    fitted = Balanced(Popularity(gamma=1)).fit(few, uniform=SAMPLE)
-    assert not fitted.keeps_items_
-    assert any(f"{median:.0f} rows" in note for note in fitted.notes_)
-    assert not fitted.predict(few).by_items
-
-
-def test_items_do_not_keep_sums_that_contradict_what_is_balanced():
-    rating = np.where(LOG.item % 2, 5.0, 1.0)  # the rating follows from the item
-    log = Feedback.from_arrays(LOG.user, LOG.item, rating, users=U, items=I)
-    fitted = Balanced(Logistic()).fit(log, uniform=[1] * 90 + [5] * 10)
-    assert not fitted.keeps_items_
-    assert any("keep" in note for note in fitted.notes_)
-    np.testing.assert_allclose(level_shares(log, fitted.predict(log).weights, (1, 5)), [91 / 102, 11 / 102], rtol=1e-6)
-
-
 # -- margins and functions -----------------------------------------------------------------------------------
 
 AGES = Covariates(
     values=np.eye(3)[np.arange(U) % 3], names=("age=young", "age=middle", "age=old"), ids=LOG.users
 )  # fmt: skip
-
-
-def test_margins_of_users_have_their_shares_without_a_sample():
-    fitted = Balanced(Uniform(), margins={"age": {"young": 0.5, "old": 0.2, "middle": 0.3}}).fit(
-        LOG, user_features=AGES
-    )
-    w = fitted.predict(LOG).weights
-    np.testing.assert_allclose([w[LOG.user % 3 == k].sum() / w.sum() for k in range(3)], [0.5, 0.3, 0.2], rtol=1e-6)
-    assert (fitted.sample_, fitted.predict(LOG).sample) == (None, None)
 
 
 def test_levels_margins_and_functions_hold_together():
@@ -215,34 +111,10 @@ def test_levels_margins_and_functions_hold_together():
     assert not fitted.keeps_items_  # the items' sums say something else
 
 
-@pytest.mark.parametrize(
-    ("margins", "told"),
-    [
-        ({"age": {"young": 0.5, "old": 0.5}}, ("age=middle", "age=young")),
-        ({"age": {"young": 0.5, "old": 0.2, "middle": 0.1}}, ("age", "0.8")),
-        ({"height": {"tall": 1.0}}, ("height", "age=young")),
-    ],
-)
-def test_margins_that_no_population_has_are_refused(margins, told):
-    with pytest.raises(InputError, match=facts("Balanced", *told)):
-        Balanced(Uniform(), margins=margins).fit(LOG, user_features=AGES)
-
-
 def test_targets_out_of_reach_are_named():
     functions = {"mean rating": (lambda _user, _item, rating: rating, 7.0), "one": (lambda u, _i, _r: u >= 0, 1.0)}
     with pytest.raises(InputError, match=facts("mean rating", 7)):
         Balanced(Uniform(), functions=functions).fit(LOG)
-
-
-@pytest.mark.parametrize("given", [3.0, (lambda: 1, "x"), (1.0, 2.0)], ids=["number", "text", "no function"])
-def test_functions_come_with_their_means(given):
-    with pytest.raises(InputError, match=facts("functions['h']")):
-        Balanced(Uniform(), functions={"h": given}).fit(LOG)
-
-
-def test_a_function_gives_one_number_per_row():
-    with pytest.raises(InputError, match=facts("functions['h']", "(1,)")):
-        Balanced(Uniform(), functions={"h": (lambda _user, _item, rating: rating[:1], 3.0)}).fit(LOG)
 
 
 # -- predictions ---------------------------------------------------------------------------------------------
@@ -280,18 +152,6 @@ def test_two_by_two_by_hand():
         assert fitted.targets_[0].means[:2] == pytest.approx([1.5, 3.0])
 
 
-@pytest.mark.parametrize("value", [0.0, 3.3, -1e6])
-def test_a_constant_prediction_moves_nothing(value):
-    p = Balanced(Logistic()).fit(LOG, predictions=np.full(Y.shape, value)).predict(LOG)
-    np.testing.assert_allclose(p.values, p.base, rtol=1e-9)
-
-
-def test_a_two_valued_prediction_is_one_mean():
-    two = np.where(Y >= 4, 4.0, 3.0)
-    w = Balanced(Known(P)).fit(LOG, predictions=two).predict(LOG).weights
-    assert w[LOG.rating >= 4].sum() / w.sum() == pytest.approx(np.mean(Y >= 4), rel=1e-6)
-
-
 def test_losses_that_were_imputed_rightly_are_estimated_without_error():
     # δ̂ = δ in every cell, so mae and mse are among the means; whatever p says.
     seen = Balanced(Uniform()).fit(LOG, predictions=F, imputed=Y)
@@ -299,72 +159,6 @@ def test_losses_that_were_imputed_rightly_are_estimated_without_error():
     for (_, metric, _), e in found.estimates.items():
         truth = np.abs(F - Y).mean() if metric == "mae" else np.square(F - Y).mean()
         assert e.value == pytest.approx(truth, rel=1e-6)
-
-
-def test_a_recommender_is_as_good_as_its_array():
-    train, test = ol.split(LOG, 0.5, rng=0)
-    mf = ol.learners.MF(factors=2, reg=5.0, rng=0).fit(train)
-    array = np.asarray(mf.scores(np.arange(U)))
-    own, given = (Balanced(Logistic()).fit(test, predictions=f).predict(test) for f in (mf, array))
-    np.testing.assert_allclose(own.values, given.values, rtol=1e-5)
-
-
-def test_several_models_are_balanced_by_one_set_of_weights():
-    fitted = Balanced(Known(P)).fit(LOG, predictions={"f": F, "g": G})
-    w = fitted.predict(LOG).weights
-    for grid in (F, F**2, G, G**2):
-        assert means(grid, LOG, w)[0] == pytest.approx(grid.mean(dtype=float), rel=1e-6)
-    assert fitted.targets_[0].names == ("f", "f²", "g", "g²")
-
-
-def test_weights_by_predictions_are_as_blind_as_the_model_inside():
-    for model in (Logistic(), Uniform(), Known(P)):
-        fitted = Balanced(model).fit(LOG, predictions=F)
-        p = fitted.predict(LOG)
-        assert p.blind == fitted.inner_.predict(LOG).blind == (not isinstance(model, Known))
-        assert (p.sample, p.by_items, p.by_rating, fitted.factors_) == (None, False, False, None)
-    assert not Balanced(Logistic()).fit(LOG, uniform=SAMPLE, predictions=F).predict(LOG).blind
-    # Predictions say nothing about who saw what: such weights are still by the rating alone, as rules on rankings ask.
-    assert Balanced(Uniform()).fit(LOG, uniform=SAMPLE, predictions=F).predict(LOG).by_rating
-
-
-def test_a_refit_and_a_pickle_keep_the_predictions():
-    fitted = pickle.loads(pickle.dumps(Balanced(Logistic()).fit(LOG, predictions=F, imputed=G)))  # noqa: S301, made here
-    np.testing.assert_allclose(fitted.refit(LOG).predict(LOG).values, fitted.predict(LOG).values)
-    part = ol.split(LOG, 0.5, rng=0)[1]
-    w = fitted.refit(part).predict(part).weights
-    assert np.average(F[part.user, part.item], weights=w) == pytest.approx(F.mean(dtype=float), rel=1e-6)
-    assert ol.propensity.check(fitted, LOG, folds=2).balancing.moved[0].name == "prediction"
-
-
-def test_more_means_than_25_effective_rows_carry_are_warned_of():
-    few = LOG.take(np.arange(120))
-    one = {"predictions": F}
-    assert not Balanced(Uniform()).fit(few, **one).thin_  # 2 means, 120 rows of equal weight
-    three = {"predictions": {"a": F, "b": G, "c": F * G}}  # 6 means
-    with pytest.warns(BalanceWarning, match=facts("Balanced", "6 means", "120 effective rows", "25")):
-        fitted = Balanced(Uniform()).fit(few, **three)
-    assert fitted.thin_ in fitted.notes_
-    assert fitted.refit(few).thin_ == fitted.thin_  # noted, and not warned of again
-
-
-def test_predictions_that_contradict_a_sample_are_named():
-    with pytest.raises(BalanceError, match=facts("rating 4", "prediction")):
-        Balanced(Known(P)).fit(LOG, uniform=SAMPLE, predictions=np.where(Y >= 4, 4.0, 3.0))
-
-
-def test_predictions_narrow_what_snips_finds_of_their_error():
-    # bench/balancing.py measures it at length; here 40 logs of one world with known p.
-    off = {"snips": [], "balanced": []}
-    truth = np.abs(F - Y).mean()
-    for seed in range(40):
-        log = observed(Y, P, seed + 200)
-        for name, seen in (("snips", Known(P).fit(log)), ("balanced", Balanced(Known(P)).fit(log, predictions=F))):
-            found = ol.evaluate({"f": F}, log, seen, metrics=["mae"], estimators=["snips"])
-            off[name].append(found["f", "mae", "snips"].value - truth)
-    rmse = {name: np.sqrt(np.mean(np.square(errors))) for name, errors in off.items()}
-    assert rmse["balanced"] < 0.97 * rmse["snips"]
-    assert abs(np.mean(off["balanced"])) < 3 * rmse["balanced"] / np.sqrt(40)
 
 
 # -- refusals ------------------------------------------------------------------------------------------------
@@ -384,12 +178,6 @@ def test_what_is_no_prediction_of_every_cell_is_refused(side, told):
         Balanced(Logistic()).fit(LOG, **side)
 
 
-def test_predictions_of_other_ids_are_refused():
-    other = Feedback.from_arrays([0, 1], [0, 1], [1, 5], users=2, items=2)
-    with pytest.raises(AlignmentError, match=facts("predictions", "users", "2 ids")):
-        Balanced(Logistic()).fit(LOG, predictions=ol.learners.Bias().fit(other))
-
-
 def test_it_needs_to_know_something():
     with pytest.raises(InputError, match=facts("Balanced", "uniform=sample", "margins=")):
         Balanced(Logistic()).fit(LOG)
@@ -401,11 +189,6 @@ def test_positives_have_nothing_to_balance():
         Balanced(Logistic()).fit(clicks, uniform=SAMPLE)
 
 
-def test_there_is_no_matrix():
-    with pytest.raises(UndefinedError, match=facts("Balanced", "predict(feedback)")):
-        Balanced(Uniform()).fit(LOG, uniform=SAMPLE).matrix()
-
-
 def test_its_own_sample_is_not_scored():
     sample, rest = ol.split(LOG, 0.5, rng=0)
     fitted = Balanced(Uniform()).fit(rest, uniform=sample)
@@ -413,6 +196,32 @@ def test_its_own_sample_is_not_scored():
         fitted.predict(sample)
 
 
-def test_balancing_comes_last():
-    with pytest.raises(UndefinedError, match=facts("Calibrated", "Balanced(Calibrated(model))")):
-        Calibrated(Balanced(Uniform()), method=None, floor=0.1).fit(LOG, uniform=SAMPLE)
+def test_a_part_has_the_weights_of_the_log():
+    fitted = Balanced(Logistic()).fit(LOG, uniform=SAMPLE)
+    train, test = ol.split(LOG, 0.3, rng=0)
+    own = fitted.predict(LOG).values
+    np.testing.assert_array_equal(fitted.predict(test).values, own[np.isin(LOG.cell, test.cell)])
+    assert len(fitted.refit(train).predict(train)) == len(train)
+
+
+def test_a_model_survives_pickling_and_a_refit_keeps_the_choices():
+    fitted = Balanced(Logistic(reg=3.0), margins={"sex": {"f": 0.5, "m": 0.5}})
+    features = Covariates(values=np.eye(2)[np.arange(U) % 2], names=("sex=f", "sex=m"), ids=LOG.users)
+    fitted.fit(LOG, uniform=SAMPLE, user_features=features)
+    again = pickle.loads(pickle.dumps(fitted)).refit(LOG)  # noqa: S301, made here
+    np.testing.assert_allclose(again.predict(LOG).values, fitted.predict(LOG).values)
+    assert again.side_.keys() == fitted.side_.keys()
+
+
+def test_a_level_without_a_row_leaves_its_share_to_its_neighbours():
+    log = LOG.take(LOG.rating != 2)
+    fitted = Balanced(Uniform()).fit(log, uniform=[1, 2, 2, 3, 3, 3, 4, 5])
+    pi = np.array([2, 3, 4, 2, 2]) / 13
+    np.testing.assert_allclose(
+        level_shares(log, fitted.predict(log).weights),
+        [pi[0] + pi[1] / 2, 0, pi[2] + pi[1] / 2, pi[3], pi[4]],
+        rtol=1e-6,
+    )
+    assert fitted.unseen_share_ == pytest.approx(pi[1])
+    assert any("23" in note and " 2.0" in note for note in fitted.notes_)
+    assert Balanced(Uniform()).fit(LOG, uniform=SAMPLE).unseen_share_ == 0

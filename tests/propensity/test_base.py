@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from sklearn.exceptions import NotFittedError
 
 from openloop.core.feedback import Feedback
 from openloop.errors import UndefinedError
-from openloop.propensity import Calibrated, Known, Logistic, LowRank, NaiveBayes, Popularity, Uniform, base
+from openloop.propensity import base
 from openloop.propensity.base import CellModel, counts, row_counts
 from tests.facts import facts
 
@@ -43,20 +40,10 @@ def test_matrix_and_margins_come_from_the_cells_in_blocks(monkeypatch, block):
     np.testing.assert_allclose(model.margins()[1], P.sum(axis=0))
 
 
-def test_predict_looks_the_cells_up():
-    log = log_of()
-    np.testing.assert_allclose(Sloping().fit(log).predict(log).values, (1 + log.user + log.item) / 100)
-
-
 def test_refit_hands_on_what_fit_was_given():
     model = Sloping(step=2).fit(log_of(), table="ages")
     again = model.refit(log_of(4))
     assert (again.step, again.side_, again.notes_) == (2, {"table": "ages"}, ("a note",))
-
-
-def test_a_model_that_was_not_fitted_cannot_be_refitted():
-    with pytest.raises(NotFittedError, match=facts("Sloping", "fit(feedback)")):
-        Sloping().refit(log_of())
 
 
 def test_a_matrix_beyond_memory_is_refused_with_what_works_instead(monkeypatch):
@@ -71,36 +58,3 @@ def test_rows_of_a_part_stand_for_the_rows_of_the_log():
     assert by_user.tolist() == [4.0, 4.0, 1.0]
     assert by_item.tolist() == [7.0, 2.0, 0.0, 0.0]
     assert row_counts(None, log).sum() == 9
-
-
-def test_a_part_of_a_log_of_positives_is_not_sent_to_the_whole_log():
-    part = log_of(4, share=None)
-    with pytest.raises(UndefinedError, match=facts("fit on the whole log.")):
-        row_counts(Uniform(), part)
-    liked = replace(part, rating=np.ones(4), positives=True)
-    with pytest.raises(UndefinedError, match=facts("Uniform", "positives", "would not help", "no propensities")):
-        row_counts(Uniform(), liked)
-
-
-@pytest.mark.parametrize(
-    ("model", "side", "blind", "by_items"),
-    [
-        (Uniform(), {}, True, False),
-        (Popularity(gamma=1), {}, True, True),
-        (Logistic(), {}, True, True),
-        (LowRank(rank=1, radius=1.0), {}, True, True),
-        (Calibrated(Logistic(), method=None, floor=0.1), {}, True, True),
-        (Calibrated(LowRank(rank=1, radius=1.0), method=None, floor=0.1), {}, True, True),
-        (Calibrated(NaiveBayes(), method=None, floor=0.1), {"uniform": [1, 2]}, False, False),
-        (NaiveBayes(), {"uniform": [1, 2]}, False, False),
-        (Known(np.full((3, 4), 0.5)), {}, False, False),
-        (Sloping(), {}, True, False),
-    ],
-    ids=lambda given: type(given).__name__ if hasattr(given, "fit") else "",
-)
-def test_propensities_say_whether_ratings_and_items_were_looked_at(model, side, blind, by_items):
-    log = Feedback.from_arrays([0, 0, 1, 1, 2, 2], [0, 1, 1, 2, 2, 3], [1, 2, 2, 1, 1, 2], users=3, items=4)
-    p = model.fit(log, **side).predict(log)
-    assert (p.blind, p.by_items) == (blind, by_items)
-    assert p.by_cells == isinstance(getattr(model, "model", model), LowRank)
-    assert (p.sample is not None) == ("uniform" in side)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 
-import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
-from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.errors import UndefinedError
 from openloop.propensity import boosted
 from openloop.propensity.boosted import Boosted
 from openloop.propensity.logistic import Logistic
@@ -62,15 +59,6 @@ def test_thresholds_are_found_where_products_see_a_slope():
     assert abs(mass(trees, log) - 1) < 0.03
 
 
-def test_estimates_converge_as_the_log_grows():
-    errors = []
-    for U, I in ((60, 50), (150, 120), (450, 350)):
-        world, X, Z = threshold_world(U, I)
-        errors.append(error(Boosted().fit(world.observe(0), X, Z).matrix(), world))
-    assert errors[2] < errors[1] < errors[0]
-    assert errors[2] < 0.5 * errors[0]
-
-
 def test_the_number_of_negatives_is_taken_out_again():
     world, X, Z = threshold_world(400, 300)
     log = world.observe(0)
@@ -95,62 +83,7 @@ def test_the_grid_sums_to_the_log_wholly_or_on_a_sample(monkeypatch, whole):
     assert ("20,000 cells" in model.notes_[-1]) == (whole == 1000)
 
 
-def test_positives_are_sampled_too_when_there_are_many(monkeypatch):
-    monkeypatch.setattr(boosted, "MAX_ROWS", 12_000)
-    world, X, Z = threshold_world()
-    log = world.observe(0)
-    model = Boosted().fit(log, X, Z)
-    assert re.search(facts("trees", "2,000", "10,000"), model.notes_[0])
-    assert error(model.matrix(), world) < 0.05
-
-
-def test_half_of_a_log_speaks_of_the_whole():
-    world, X, Z = threshold_world()
-    log = world.observe(0)
-    half, _ = ol.split(log, test=0.5, rng=0)
-    P = Boosted().fit(half, X, Z).matrix()
-    assert P.sum() == pytest.approx(len(log), rel=1e-6)
-    assert P[world.propensities == 0.3].mean() == pytest.approx(0.3, rel=0.05)
-
-
-def test_ips_with_estimated_propensities_beats_naive_by_an_order_of_magnitude():
-    world, X, Z = threshold_world()
-    truth = float(np.mean((world.predictions["four"] - world.ratings) ** 2))
-    errors = {"naive": [], "ips": []}
-    for seed in range(3):
-        log = world.observe(seed)
-        model = Boosted().fit(log, X, Z)
-        found = ol.evaluate(world.predictions, log, model, metrics=["mse"], estimators=["naive", "ips"])
-        for name, seen in errors.items():
-            seen.append(found["four", "mse", name].value - truth)
-    naive, ips = (float(np.sqrt(np.mean(np.square(e)))) for e in errors.values())
-    assert ips < naive / 10
-
-
-def test_items_without_a_row_get_a_small_propensity():
-    world, X, Z = threshold_world()
-    log = world.observe(0)
-    log = log.take(log.item >= 5)
-    P = Boosted().fit(log, X, Z).matrix()
-    assert 0 < P[:, :5].mean() < P[:, 5:].mean() / 5
-
-
 def test_a_log_of_every_cell_or_of_hardly_any_is_refused():
     user, item = (c.ravel() for c in np.indices((5, 4)))
     with pytest.raises(UndefinedError, match=facts("Boosted", "observed cells", 0, "Uniform")):
         Boosted().fit(Feedback.from_arrays(user, item, np.ones(20)))
-
-
-@pytest.mark.parametrize(
-    ("option", "value"), [("negatives", 0), ("max_iter", 0), ("max_leaf_nodes", 1), ("folds", 1), ("learning_rate", 0)]
-)
-def test_bad_options_are_refused(option, value):
-    world, X, Z = threshold_world(30, 20)
-    with pytest.raises(InputError, match=facts("Boosted", option, value)):
-        Boosted(**{option: value}).fit(world.observe(0), X, Z)
-
-
-def test_bad_covariates_are_refused():
-    world, X, Z = threshold_world(30, 20)
-    with pytest.raises(AlignmentError, match=facts("item covariates", "20 items", (19, 1))):
-        Boosted().fit(world.observe(0), X, Z[:-1])

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import pickle
 from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy.stats import binom
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
-import openloop as ol
 from openloop.core.feedback import Vocabulary
 from openloop.core.impressions import Impressions
 from openloop.data.click_worlds import click_world
-from openloop.errors import AlignmentError, ColumnError, InputError, RatingError, UndefinedError
-from openloop.propensity.examination import METHODS, Examination
+from openloop.errors import AlignmentError, ColumnError, InputError, UndefinedError
+from openloop.propensity.examination import Examination
 from tests.facts import facts
 
 WAYS = [("randomised", "shuffled"), ("randomised", "weighted"), ("assignment", "harvest"), ("item", "harvest")]
@@ -69,35 +65,7 @@ def test_theta_is_found_without_bias_and_covered(case):
     assert np.sum(inside, axis=0).min() >= binom.ppf(1e-4, n, 0.95)
 
 
-@pytest.mark.parametrize(("by", "method"), WAYS[:3])
-def test_a_world_where_all_positions_are_alike_has_theta_one(by, method):
-    world = two_arms(users=600, eta=0.0)
-    found = Examination(by=by, method=method).fit(world.observe(rng=1))
-    z = np.log(found.theta_[1:]) / found.stderr_[1:]
-    assert np.abs(z).max() < 4
-    assert found.stderr_[1:].max() < 0.2
-
-
 # -- laws -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("by", "method"), WAYS)
-def test_what_is_learned(by, method):
-    log = two_arms().observe(rng=0)
-    found = Examination(by=by, method=method).fit(log)
-    K, U = log.depth, log.n_clusters
-    assert found.theta_.shape == (K,)
-    assert found.theta_[0] == 1
-    assert found.influence_.shape == (U, K)
-    np.testing.assert_array_equal(found.influence_[:, 0], 0)
-    np.testing.assert_allclose(found.influence_.mean(axis=0), 0, atol=1e-10)
-    np.testing.assert_allclose(np.diag(found.covariance_), found.stderr_**2)
-    np.testing.assert_allclose(found.stderr_**2, np.square(found.influence_).sum(axis=0) / U / (U - 1))
-    assert (found.fingerprint_, found.method_) == (log.fingerprint, method)
-    limits = found.interval(0.9)
-    np.testing.assert_array_equal(limits[0], [1, 1])
-    np.testing.assert_allclose(np.sqrt(limits.prod(axis=1)), found.theta_)
-    assert np.all(found.interval(0.99)[1:, 1] > limits[1:, 1])
 
 
 @pytest.mark.parametrize(("by", "method"), WAYS)
@@ -125,101 +93,7 @@ def test_every_user_twice_is_the_same_theta_with_half_the_variance(by, method):
     np.testing.assert_allclose(second.stderr_**2, first.stderr_**2 / 2 * (2 * U - 2) / (2 * U - 1), rtol=1e-8)
 
 
-@pytest.mark.parametrize(("by", "method"), WAYS)
-def test_halves_agree_with_the_whole(by, method):
-    """Fits on halves of the users: their mean is near the whole, and their spread is what the intervals say."""
-    log = two_arms(users=1500).observe(rng=3)
-    whole = Examination(by=by, method=method).fit(log)
-    user = log.user[log.request]
-    halves = [Examination(by=by, method=method).fit(taken(log, np.flatnonzero(user % 2 == h))) for h in (0, 1)]
-    logs = np.log([half.theta_ for half in halves])
-    np.testing.assert_allclose(logs.mean(axis=0), np.log(whole.theta_), atol=0.05)
-    z = (logs[0] - logs[1])[1:] / np.hypot(*(half.stderr_[1:] for half in halves))
-    assert np.abs(z).max() < 4
-
-
-def test_it_is_an_estimator_of_scikit_learn():
-    model = Examination(by="assignment")
-    log = two_arms().observe(rng=0)
-    assert model.get_params() == {"by": "assignment", "method": None, "theta": None}
-    twin = clone(model.fit(log))
-    assert not hasattr(twin, "theta_")
-    np.testing.assert_array_equal(twin.fit(log).theta_, model.theta_)
-    kept = pickle.loads(pickle.dumps(model))  # noqa: S301, it was pickled here
-    np.testing.assert_array_equal(kept.interval(), model.interval())
-    assert ol.propensity.Examination is Examination
-
-
-def test_a_second_fit_forgets_the_first():
-    log = click_world(300, 6, 3, shuffle=1.0, requests=8, base=0.0).observe(rng=0)
-    model = Examination(method="affine").fit(log)
-    np.testing.assert_array_equal(model.theta_, model.trust_)
-    assert model.offset_[0] == 0
-    model.set_params(method="shuffled").fit(log)
-    assert not hasattr(model, "trust_")
-    assert not hasattr(model, "offset_")
-
-
-def test_clusters_are_requests_where_no_users_are_logged():
-    log = click_world(300, 6, 3).observe(rng=0)
-    nameless = replace(log, user=None, users=None)
-    found = Examination(by="randomised").fit(nameless)
-    assert found.influence_.shape == (log.n_requests, 3)
-    np.testing.assert_allclose(found.theta_, Examination(by="randomised").fit(log).theta_)
-
-
-def test_randomised_takes_shuffled_requests_before_weights():
-    log = click_world(300, 6, 3).observe(rng=0)
-    assert Examination().fit(log).method_ == "shuffled"
-    assert Examination().fit(replace(log, shuffled=None)).method_ == "weighted"
-
-
-def test_known_theta_has_no_error():
-    log = click_world(50, 6, 3).observe(rng=0)
-    found = Examination(by="known", theta=[2.0, 1.0, 0.5, 0.1]).fit(log)
-    np.testing.assert_array_equal(found.theta_, [1, 0.5, 0.25])
-    np.testing.assert_array_equal(found.interval(), np.repeat(found.theta_[:, None], 2, axis=1))
-    assert found.influence_.shape == (log.n_clusters, 3)
-    assert "one theta" in found.check(log).not_computed
-
-
-# -- methods of studies -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", ["all_pairs", "em"])
-def test_methods_of_studies_have_numbers_and_no_intervals(method):
-    log = two_arms(users=500).observe(rng=0)
-    found = Examination(by="item", method=method).fit(log)
-    assert found.influence_ is None
-    assert found.covariance_ is None
-    assert method in found.notes_[0]
-    with pytest.raises(UndefinedError, match=facts(method, "harvest")):
-        found.interval()
-    assert "one theta" in found.check(log).not_computed
-    with pytest.raises(RatingError, match=facts(method, "2.0")):
-        Examination(by="item", method=method).fit(replace(log, reward=2 * log.reward))
-
-
-def test_em_returns_numbers_where_nothing_is_identified_and_harvest_refuses():
-    log = click_world(500, 6, 3, logging="deterministic").observe(rng=0)
-    found = Examination(by="user-item", method="em").fit(log)
-    assert np.all((found.theta_ > 0) & np.isfinite(found.theta_))
-    with pytest.raises(UndefinedError, match=facts("nothing is identified", "randomised")):
-        Examination(by="user-item").fit(log)
-
-
 # -- checks and refusals ----------------------------------------------------------------------------------------
-
-
-def test_checks_that_can_be_made_are_made():
-    log = two_arms(users=600).observe(rng=0)
-    found = Examination(by="assignment").fit(log).check(log)
-    assert list(found.checks) == ["items above", "reaction", "one theta"]
-    assert found.not_computed == {}
-    bare = replace(log, shuffled=None, user=None, users=None)
-    less = Examination(by="assignment").fit(bare).check(bare)
-    assert list(less.checks) == ["one theta"]
-    assert list(less.not_computed) == ["items above", "reaction"]
 
 
 def test_user_item_is_refused_where_ranks_react_and_noted_where_nobody_can_tell():
@@ -259,17 +133,3 @@ def test_refusals_name_rule_and_remedy(case):
     columns = {"item": [0, 1, 1, 0], "position": [1, 2, 1, 2], "reward": [1.0, 0.0, 0.0, 1.0], "request": [0, 0, 1, 1]}
     with pytest.raises(error, match=facts("Examination", *told)):
         model.fit(Impressions.from_arrays(**(columns | changes)))
-
-
-def test_it_takes_impressions_alone_and_must_be_fitted():
-    with pytest.raises(InputError, match=facts("Impressions", "position=")):
-        Examination().fit(ol.simulate.movie_lovers().observe(rng=0))
-    for call in (lambda m: m.interval(), lambda m: m.check(None)):
-        with pytest.raises(NotFittedError, match=facts("Examination", "fit(log)")):
-            call(Examination())
-    with pytest.raises(InputError, match=facts("level")):
-        Examination(by="item").fit(two_arms().observe(rng=0)).interval(1.5)
-
-
-def test_every_by_has_a_default_method():
-    assert all(methods for methods in METHODS.values())

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
-import openloop.propensity
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
 from openloop.errors import UndefinedError
@@ -37,15 +33,6 @@ def test_a_part_tells_the_propensity_of_the_whole_log():
     assert Uniform().fit(log_of(3, share=np.full(3, 0.25))).p_ == 0.6
 
 
-def test_rows_with_different_shares_stand_for_different_numbers_of_rows():
-    # 1/0.5 + 1/0.25 + 1 = 7 of 20
-    assert Uniform().fit(log_of(3, share=np.array([0.5, 0.25, 1.0]))).p_ == 7 / 20
-
-
-def test_the_estimate_from_a_part_is_capped_at_one():
-    assert Uniform().fit(log_of(6, share=np.full(6, 0.1))).p_ == 1.0
-
-
 def test_a_part_without_share_is_refused():
     with pytest.raises(UndefinedError, match=facts("Uniform", "no share", "whole log")):
         Uniform().fit(log_of(3, share=None))
@@ -60,23 +47,3 @@ def test_parts_of_a_log_agree_with_it_on_average():
         estimates.append(Uniform().fit(log.take(keep, share=np.full(int(keep.sum()), 0.2))).p_)
     spread = np.sqrt(len(log) * 0.2 * 0.8) / (0.2 * 1200) / np.sqrt(400)
     assert abs(np.mean(estimates) - whole) < 4 * spread
-
-
-def test_matrix_takes_the_memory_of_one_number():
-    P = Uniform().fit(log_of(3)).matrix()
-    assert P.shape == (10, 2)
-    assert P.strides == (0, 0)
-    assert not P.flags.writeable
-
-
-def test_the_package_loads_models_when_they_are_asked_for():
-    program = (
-        "import sys, openloop.propensity as p; assert set(p.__all__) <= set(dir(p)); "
-        "assert 'sklearn' not in sys.modules; p.Uniform(), p.Known(); assert 'sklearn' in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
-
-
-def test_an_unknown_model_is_named():
-    with pytest.raises(AttributeError, match=facts("'Unifrom'", "Uniform", "Known")):
-        _ = openloop.propensity.Unifrom

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from dataclasses import replace
 
-import altair as alt
-import polars as pl
 import pytest
 
 from bench import vega_bundle
@@ -28,7 +26,7 @@ from openloop.reporting.blocks import (
     VerdictBlock,
 )  # fmt: skip
 from openloop.reporting.figures import check_figures, love_plot
-from openloop.reporting.rendering import bundle, chart_page, embedded, has_chart, page_of, splitter
+from openloop.reporting.rendering import bundle, chart_page, embedded, page_of
 from tests.audit_cases import HOSTILE, SCRIPTS, checked
 from tests.pages import Reader, check_safe
 
@@ -56,12 +54,6 @@ def test_a_chart_s_page_is_safe_whatever_its_covariates_are_called(chart):
     assert json.dumps(SCRIPTS[0]) in json.dumps(spec)  # escaped, not lost
 
 
-def test_a_number_stays_with_its_unit_and_an_interval_is_not_broken():
-    text = page_of("t", [Text(text="a, per cell; −0.864 … 1.019, 95 %"), Text(text="naive, ips … and more")])
-    assert "a, per cell; −0.864\u00a0…\u00a01.019, 95\u00a0%" in text
-    assert "naive, ips … and more" in text
-
-
 @pytest.mark.parametrize("text", [*SCRIPTS, *HOSTILE])
 @pytest.mark.parametrize("marked", [False, True])
 def test_every_block_of_any_text_is_safe(text, marked):
@@ -69,54 +61,6 @@ def test_every_block_of_any_text_is_safe(text, marked):
     page = page_of(text, every_block(text), sections=[section], meta=text, names=[text], marked=marked)
     check_safe(page)
     assert text in "".join(Reader(page).text)
-
-
-def test_the_title_and_words_of_a_chart_become_the_page_s():
-    text = chart_page(love_plot(checked()))
-    assert "<title>Balance of covariates</title>" in text
-    assert "<h1>Balance of covariates</h1>" in text
-    (spec,) = [json.loads(data) for attributes, data in Reader(text).scripts if "type" in attributes]
-    assert "title" not in spec
-
-
-@pytest.mark.parametrize(
-    ("title", "shown", "left"),
-    [
-        ("a < b", "a < b", False), (["two", "lines"], "two lines", False), (alt.Undefined, "Chart", False),
-        (alt.TitleParams(alt.ExprRef("width")), "Chart", True),
-    ],
-)  # fmt: skip
-def test_a_chart_of_any_title_has_a_page(title, shown, left):
-    chart = (
-        alt.Chart(pl.DataFrame({"x": range(6000)}), title=title).mark_point().encode(x="x:Q")
-    )  # beyond Altair's limit
-    page = Reader(chart_page(chart))
-    (spec,) = [json.loads(data) for attributes, data in page.scripts if "type" in attributes]
-    assert shown in page.text
-    assert ("title" in spec) == left
-    assert len(next(iter(spec["datasets"].values()))) == 6000
-
-
-def test_a_page_without_charts_has_no_library_and_no_word_on_javascript():
-    text = page_of("Plain", [Text(text="words"), Picture.svg("<svg/>", caption="a", alt="b")])
-    assert len(text) < 30_000
-    assert "<noscript>" not in text
-    assert "<nav" not in text
-    assert not has_chart([Text(text="words"), Fold(summary="more", blocks=(Text(text="words"),))])
-
-
-def test_marks_are_shown_only_where_they_are_asked_for():
-    blocks = [Text(text="**all** of `x < 1`")]
-    assert "<p><strong>all</strong> of <code>x &lt; 1</code></p>" in page_of("t", blocks, marked=True)
-    assert "<p>**all** of `x &lt; 1`</p>" in page_of("t", blocks)
-
-
-def test_a_text_is_cut_at_names_the_longest_first():
-    parts = splitter(("mf", "mf 2"), {})
-    assert parts("mf 2 beats mf, not mfx") == [
-        ("", ""), ("mf 2", "bdi"), (" beats ", ""), ("mf", "bdi"), (", not mfx", "")
-    ]  # fmt: skip
-    assert splitter((), {})("95 % of") == [("95\u00a0% of", "")]
 
 
 def test_json_escapes_round_trip():

@@ -8,7 +8,7 @@ import pytest
 from openloop.errors import InputError
 from openloop.learners import MF, Bias
 from openloop.learners.base import Learner
-from openloop.selection.candidates import candidates_of, parameters_of
+from openloop.selection.candidates import candidates_of
 from tests.facts import facts
 
 
@@ -29,40 +29,6 @@ def test_a_grid_is_all_combinations_in_the_order_of_its_values():
     assert {each.names for each in found} == {("factors", "reg")}
     assert {each.kind for each in found} == {None}
     assert type(found[0].learner.factors) is int
-
-
-def test_without_a_grid_there_is_the_learner_as_it_is():
-    for grid in (None, {}, [{}]):
-        (found,) = candidates_of(MF(7), grid)
-        assert (found.learner.factors, found.names) == (7, ())
-
-
-def test_settings_name_what_they_change_and_the_learner_has_the_rest():
-    found = candidates_of(MF(7), [{"reg": 1.0}, {"factors": 2}])
-    assert params(found, "reg", "factors") == [(1.0, 7), (5.0, 2)]
-    assert parameters_of(found) == ["reg", "factors"]
-
-
-def test_a_learner_inside_another_is_set_by_the_names_of_scikit_learn():
-    found = candidates_of(Around(MF()), {"model__reg": [1.0, 2.0], "model": [MF(3), Bias()]})
-    assert [(type(each.learner.model), each.learner.model.reg) for each in found] == [
-        (MF, 1.0), (Bias, 1.0), (MF, 2.0), (Bias, 2.0),
-    ]  # fmt: skip
-
-
-def test_learners_in_a_grid_are_copied_for_every_setting():
-    given = [MF(3), (Bias(), 0.5)]
-    one, two = candidates_of(Around(), [{"bases": given}, {"bases": given}])
-    assert one.learner.bases[0] is not two.learner.bases[0]
-    assert one.learner.bases[0] is not given[0]
-    assert (one.learner.bases[0].factors, one.learner.bases[1][1]) == (3, 0.5)
-
-
-def test_kinds_have_a_grid_each_or_none():
-    found = candidates_of({"mf": MF(2), "bias": Bias()}, {"mf": {"reg": [1.0, 2.0]}})
-    assert [(each.kind, each.learner.reg) for each in found] == [("mf", 1.0), ("mf", 2.0), ("bias", 10.0)]
-    assert [each.kind for each in candidates_of({"b": Bias(), "a": MF()}, None)] == ["b", "a"]
-    assert len(candidates_of({"mf": MF()}, {"mf": None})) == 1
 
 
 KINDS = {"mf": MF(), "bias": Bias()}
@@ -93,12 +59,3 @@ KINDS = {"mf": MF(), "bias": Bias()}
 def test_what_is_no_grid_is_refused(learner, grid, told):
     with pytest.raises(InputError, match=facts("select", *told)):
         candidates_of(learner, grid)
-
-
-def test_a_learner_that_cannot_be_copied_is_told_how():
-    class Mine:
-        def fit(self, feedback):
-            return self
-
-    with pytest.raises(InputError, match=facts("Mine", "get_params", "sklearn.base.BaseEstimator")):
-        candidates_of(Mine(), None)

@@ -48,12 +48,6 @@ def test_weights_are_the_inverse_of_what_the_part_observes():
     assert seen(Witness(), weighted=False) == {"sample_weight": None, "propensities": None}
 
 
-def test_the_logs_own_weights_count_beside_those_of_p():
-    w = np.arange(len(PART)) + 1.0
-    told = seen(Witness(), replace(PART, weight=w))["sample_weight"]
-    np.testing.assert_allclose(told, w / (PART.propensity * PART.share), rtol=1e-15)
-
-
 @pytest.mark.parametrize("weighted", [None, False])
 def test_who_needs_p_gets_that_of_the_part(weighted):
     told = seen(NeedsP(), weighted=weighted)
@@ -81,22 +75,7 @@ def test_who_needs_p_of_all_cells_gets_them_times_the_share(kind):
     np.testing.assert_allclose(told[LOG.user, LOG.item], by_row * PART.share[0], rtol=1e-12)
 
 
-def test_without_p_of_all_cells_who_needs_them_is_refused():
-    with pytest.raises(UndefinedError, match=facts("NeedsAll", "all cells", "matrix()")):
-        seen(NeedsAll())
-    by_rating = ol.propensity.NaiveBayes().fit(LOG, uniform=WORLD.everything().rating)
-    with pytest.raises(UndefinedError, match=facts("NeedsAll", "all cells", "NaiveBayes", "matrix()")):
-        seen(NeedsAll(), given=by_rating)
-
-
 def test_shares_that_differ_say_nothing_of_other_cells():
     part, _ = ol.split(LOG, by="leave-k-out", k=2, rng=0)
     with pytest.raises(UndefinedError, match=facts("NeedsAll", "split by row")):
         seen(NeedsAll(), part, WORLD.propensities)
-
-
-def test_without_propensities_there_are_no_weights():
-    bare = replace(LOG, propensity=None)
-    assert fitting(bare, None, [Witness()], weighted=None).fit(Witness(), bare).seen_["sample_weight"] is None
-    with pytest.raises(UndefinedError, match=facts("weighted=True", "propensities")):
-        fitting(bare, None, [Witness()], weighted=True)

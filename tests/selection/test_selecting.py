@@ -12,9 +12,8 @@ from sklearn.base import clone
 
 import openloop as ol
 from openloop.core.feedback import Feedback
-from openloop.errors import AlignmentError, FormatError, InputError, UndefinedError
-from openloop.learners import ADG, AUC, MF, WMF, Bias, Exposure, Popularity, PureSVD, Recalibrated, Stack
-from openloop.learners.base import Learner
+from openloop.errors import AlignmentError, InputError, UndefinedError
+from openloop.learners import ADG, AUC, MF, WMF, Bias, Exposure, PureSVD, Stack
 from tests.facts import facts
 
 
@@ -48,14 +47,6 @@ def by_hand(reg, estimator, k=4, seed=3):
 @pytest.fixture(scope="module")
 def selection():
     return ol.select(MF(3), LOG, grid={"reg": REGS}, rng=3)
-
-
-def test_it_is_a_model_and_a_table(selection):
-    model, table = selection
-    assert model is selection.model
-    assert table.columns == ["reg", "value", "stderr", "fold_1", "fold_2", "fold_3", "fold_4", "best", "problem"]
-    assert table["reg"].to_list() == REGS
-    assert table["best"].sum() == 1
 
 
 @pytest.mark.parametrize("estimator", ["naive", "ips", "snips"])
@@ -93,63 +84,11 @@ def test_lambda_beside_a_sum_over_rows_is_the_same_for_each_row_in_every_fold_an
     assert found.model.bias_reg == bias_reg
 
 
-def test_a_penalty_outside_the_grid_is_scaled_too(fits):
-    ol.select(MF(reg=4.0), LOG, grid={"factors": [2]}, rng=3)
-    assert all(params["reg"] / rows == pytest.approx(4.0 / len(LOG), rel=1e-15) for params, rows in fits)
-
-
-def test_offsets_alone_are_a_sum_over_rows_as_well(fits):
-    ol.select(Bias(), LOG, grid={"reg": [5.0]}, rng=3)
-    assert all(params["reg"] / rows == pytest.approx(5.0 / len(LOG), rel=1e-15) for params, rows in fits)
-
-
-@pytest.mark.parametrize("learner", [WMF(2, rng=0), ADG(2, updates=100, rng=0), AUC(2, updates=100, rng=0)])
-def test_lambda_beside_all_cells_or_in_each_step_is_as_it_is(fits, learner):
-    ol.select(learner, LOG, grid={"reg": [0.02]}, metric="adg", rng=3)
-    assert {params["reg"] for params, _ in fits} == {0.02}
-
-
 def test_the_winner_has_the_best_value_and_is_fitted_on_all_rows(selection):
     table = selection.table
     assert selection.best == {"reg": table["reg"][int(table["value"].arg_min())]}
     refitted = clone(MF(3)).set_params(**selection.best).fit(LOG, 1 / LOG.propensity)
     np.testing.assert_array_equal(refitted.scores([0, 1]), selection.model.scores([0, 1]))
-
-
-def test_too_little_and_too_much_penalty_lose(selection):
-    assert selection.best == {"reg": 0.3}
-
-
-def test_weighting_and_validation_are_ips_where_the_log_has_propensities_and_naive_elsewhere(selection):
-    explicit = ol.select(MF(3), LOG, grid={"reg": REGS}, estimator="ips", weighted=True, rng=3)
-    assert explicit.table.equals(selection.table)
-    bare = Feedback(user=LOG.user, item=LOG.item, rating=LOG.rating, users=LOG.users, items=LOG.items)
-    naive = ol.select(MF(3), bare, grid={"reg": REGS}, rng=3)
-    assert naive.table.equals(ol.select(MF(3), LOG, grid={"reg": REGS}, estimator="naive", weighted=False, rng=3).table)
-    assert not naive.table.equals(selection.table)
-
-
-def test_propensities_may_come_as_values_as_an_array_or_from_a_model(selection):
-    bare = Feedback(user=LOG.user, item=LOG.item, rating=LOG.rating, users=LOG.users, items=LOG.items)
-    for given in (ol.Propensities(values=LOG.propensity), np.array(LOG.propensity)):
-        assert ol.select(MF(3), bare, given, grid={"reg": REGS}, rng=3).table.equals(selection.table)
-    model = ol.propensity.Uniform().fit(bare)
-    uniform = ol.select(MF(3), bare, model, grid={"reg": REGS}, rng=3).table
-    naive = ol.select(MF(3), bare, grid={"reg": REGS}, rng=3).table
-    np.testing.assert_allclose(uniform["value"], naive["value"], rtol=1e-5)
-
-
-def test_the_scale_of_p_leaves_snips_alone():
-    half = ol.Propensities(values=LOG.propensity / 2)
-    a, b = (ol.select(MF(3), LOG, p, grid={"reg": REGS}, estimator="snips", rng=3).table for p in (None, half))
-    np.testing.assert_allclose(a["value"], b["value"], rtol=1e-5)
-
-
-def test_a_grid_is_all_combinations_or_a_list_of_settings():
-    grid = ol.select(MF(), LOG, grid={"factors": [2, 3], "reg": [3.0, 5.0]}, rng=0)
-    assert grid.table.select("factors", "reg").rows() == [(2, 3.0), (2, 5.0), (3, 3.0), (3, 5.0)]
-    listed = ol.select(MF(), LOG, grid=[{"factors": 3, "reg": 3.0}, {"factors": 2, "reg": 5.0}], rng=0)
-    assert listed.table["value"].to_list() == [grid.table["value"][2], grid.table["value"][1]]
 
 
 def test_threads_change_no_bit(selection):
@@ -166,12 +105,6 @@ def test_a_ranking_metric_excludes_the_training_part_and_higher_wins():
     found = ol.evaluate({"m": model}, held_out, metrics=["ndcg@10"], estimators=["naive"], exclude=train)
     assert table["fold_1"][1] == pytest.approx(found["m", "ndcg@10", "naive"].value)
     assert table["value"].arg_max() == table["best"].arg_true()[0]
-
-
-def test_any_learner_can_be_selected():
-    chosen = ol.select(Bias(), LOG, grid={"reg": [0.1, 5.0, 1e6]}, metric="mae", estimator="snips", rng=0)
-    assert chosen.best == {"reg": 5.0}
-    assert ol.select(Popularity(), LOG, grid=[{}], metric="adg", estimator="snips", rng=0).best == {}
 
 
 def test_selection_under_propensities_is_nearer_to_the_truth_than_without():
@@ -195,40 +128,13 @@ def test_a_setting_that_cannot_be_fitted_has_its_reason_and_the_others_go_on():
         ol.select(MF(20, solver="cholesky", bias_reg=1.0), LOG, grid={"reg": [0.0]}, rng=0)
 
 
-def test_settings_may_name_different_parameters():
-    found = ol.select(MF(3), LOG, grid=[{"reg": 1000.0}, {"factors": 2, "reg": 0.3}, {"factors": 1}], rng=3)
-    assert found.table.select("reg", "factors").rows() == [(1000.0, 3), (0.3, 2), (5.0, 1)]
-    assert found.best == {"reg": 0.3, "factors": 2}
-
-
-@pytest.mark.parametrize(("metric", "usual"), [("mae", "ips"), ("adg", "snips"), ("ndcg@5", "snips"), ("auc", "naive")])
-def test_a_metric_has_a_usual_estimator(metric, usual):
-    options = {"grid": {"factors": [2]}, "metric": metric, "rng": 3}
-    found = ol.select(PureSVD(), LOG, **options).table
-    assert found.equals(ol.select(PureSVD(), LOG, estimator=usual, weighted=True, **options).table)
-
-
-def test_models_of_cornac_are_the_same_whatever_the_threads(cornac):
-    settings = [{"model": cornac.models.BPR(k=k, max_iter=20, seed=1)} for k in (2, 3, 4)]
-    learner = ol.learners.CornacModel(settings[0]["model"])
-    one, two = (
-        ol.select(learner, LOG, grid=settings, metric="adg", weighted=False, threads=threads, rng=0).table
-        for threads in (1, 2)
-    )
-    assert one.drop("model").equals(two.drop("model"))
-
-
 def test_what_cannot_be_selected_is_refused():
     grid = {"reg": [1.0]}
     for learner, log, options, told in (
         (MF(), {"user": [1]}, {"grid": grid}, ("select", "Feedback", "dict", "ol.read")),
         (MF, LOG, {"grid": grid}, ("select", "ol.learners.MF()", MF)),
         (MF(), LOG, {"grid": {"regg": [1.0]}}, ("select", "MF", "'regg'", "'reg'")),
-        (MF(), LOG, {"grid": {"reg": 1.0}}, ("select", "grid['reg']", 1.0)),
-        (MF(), LOG, {"grid": []}, ("select", "grid", "empty")),
-        (MF(), LOG, {"grid": [1, 2]}, ("select", "mappings", 1)),
         (MF(), LOG, {"grid": grid, "threads": 0}, ("select", "threads", 1, 0)),
-        (MF(), LOG, {"grid": {"reg": []}}, ("select", "grid", "empty")),
         (MF(), LOG, {"grid": grid, "propensities": "p"}, ("select", "propensities", "Propensities", "str")),
         (MF(), LOG, {"grid": grid, "folds": 1}, ("folds", 1, f"{len(LOG):,}")),
     ):
@@ -242,36 +148,7 @@ def test_what_cannot_be_selected_is_refused():
         ol.select(MF(), LOG, other, grid=grid)
 
 
-@pytest.mark.parametrize("named", ["reg", ("lam",)])
-def test_penalties_that_a_learner_does_not_have_are_refused(named):
-    learner = type("Mine", (ol.learners.Bias,), {"penalties_beside_row_sum": named})()
-    with pytest.raises(InputError, match=facts("Mine.penalties_beside_row_sum", "'reg'", repr(named))):
-        ol.select(learner, LOG, grid={"reg": [1.0]}, metric="mae")
-
-
-def test_a_penalty_below_zero_is_reported_as_it_was_given():
-    _, table = ol.select(ol.learners.Bias(), LOG, grid={"reg": [-1.0, 1.0]}, metric="mae", rng=0)
-    assert re.search(facts("reg", "-1.0"), table["problem"][0])
-
-
 # -- kinds of learners ---------------------------------------------------------------------------------------
-
-
-class Shifted(Learner):
-    """A learner inside another one, its predictions moved."""
-
-    def __init__(self, model=None, by=0.0):
-        self.model, self.by = model, by
-
-    def fit(self, feedback, sample_weight=None, propensities=None):
-        self.model_ = clone(self.model).fit(feedback, sample_weight, propensities)
-        return self._remember(feedback)
-
-    def predict(self, user, item):
-        return self.model_.predict(user, item) + self.by
-
-    def scores(self, users):
-        return self.model_.scores(users) + self.by
 
 
 class NeedsP(Bias):
@@ -285,10 +162,6 @@ class NeedsP(Bias):
         return super().fit(feedback, propensities=propensities)
 
 
-class NeedsAll(NeedsP):
-    needs_matrix = True
-
-
 def test_the_kind_of_learner_is_selected_with_its_setting(selection):
     kinds = {"flat": MF(0), "mf": MF(3), "bias": Bias()}
     grid = {"mf": {"reg": REGS}, "bias": [{"reg": 5.0}]}
@@ -298,45 +171,6 @@ def test_the_kind_of_learner_is_selected_with_its_setting(selection):
     assert found.table.filter(pl.col("learner") == "mf").drop("learner", "best").equals(selection.table.drop("best"))
     assert found.best == {"learner": "mf", "reg": 0.3}
     np.testing.assert_array_equal(found.model.scores([0]), selection.model.scores([0]))
-
-
-def test_a_learner_alone_needs_no_grid():
-    found = ol.select(MF(3, 0.3), LOG, rng=3)
-    assert found.table.columns[0] == "value"
-    assert found.best == {}
-    assert ol.select({"a": Bias(), "b": MF(3, 0.3)}, LOG, rng=3).best == {"learner": "b"}
-
-
-def test_of_equal_kinds_the_first_wins():
-    assert ol.select({"b": Bias(), "a": Bias()}, LOG, rng=3).best == {"learner": "b"}
-
-
-def test_a_learner_inside_another_is_set_and_its_lambda_scaled(fits):
-    found = ol.select(Shifted(MF(3)), LOG, grid={"model__reg": [0.3, 1000.0], "by": [0.0, 0.5]}, rng=3)
-    assert found.table.select("model__reg", "by").rows() == [(0.3, 0.0), (0.3, 0.5), (1000.0, 0.0), (1000.0, 0.5)]
-    assert found.best == {"model__reg": 0.3, "by": 0.0}
-    first = [(params["reg"], rows) for params, rows in fits if params["reg"] < 1]
-    assert all(reg / rows == pytest.approx(0.3 / len(LOG), rel=1e-15) for reg, rows in first)
-
-
-def test_who_needs_p_itself_gets_it_and_without_it_has_a_problem():
-    kinds = {"p": NeedsP(), "bias": Bias()}
-    found = ol.select(kinds, LOG, rng=3).table
-    assert found["value"][0] == pytest.approx(found["value"][1], rel=1e-12)
-    bare = replace(LOG, propensity=None)
-    found = ol.select(kinds, bare, rng=3).table
-    assert re.search(facts("NeedsP", "propensities="), found["problem"][0])
-    assert found["best"].to_list() == [False, True]
-
-
-def test_who_needs_p_of_all_cells_gets_it_from_a_model_or_an_array_and_else_has_a_problem():
-    kinds = {"all": NeedsAll(), "bias": Bias()}
-    seen = ol.propensity.Popularity().fit(LOG)
-    for given in (seen, WORLD.propensities):
-        found = ol.select(kinds, LOG, given, rng=3).table
-        assert found["value"][0] == pytest.approx(found["value"][1], rel=1e-9)
-    found = ol.select(kinds, LOG, rng=3).table
-    assert re.search(facts("NeedsAll", "all cells", "matrix()"), found["problem"][0])
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -396,39 +230,6 @@ def test_every_question_has_its_own_folds(tmp_path, fits):
         assert found.equals(ol.select(Bias(), log, **options).table)
 
 
-def test_what_openloop_did_not_write_stays(tmp_path):
-    for name in ("notes.txt", "select.npz", "select-.npz", ".hidden"):
-        (tmp_path / name).write_text("precious")
-    ol.select(Bias(), LOG, checkpoint=tmp_path)
-    assert sum(content == b"precious" for content in contents(tmp_path).values()) == 4
-    assert len(contents(tmp_path)) == 8
-
-
-def test_a_damaged_fold_is_refused_by_its_name(tmp_path):
-    ol.select(Bias(), LOG, checkpoint=tmp_path)
-    file = min(tmp_path.iterdir())
-    file.write_bytes(file.read_bytes()[:100])
-    with pytest.raises(FormatError, match=facts(file, "delete")):
-        ol.select(Bias(), LOG, checkpoint=tmp_path)
-    file.unlink()
-    assert ol.select(Bias(), LOG, checkpoint=tmp_path).table.equals(ol.select(Bias(), LOG).table)
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"rng": np.random.default_rng(0)}, ("rng=", "Generator", "seed")),
-        ({"metric": ol.metric("mae")}, ("metric", "Metric('mae')", "name")),
-        ({"grid": {"reg": [object]}}, ("Bias.reg", "type")),
-    ],
-    ids=["generator", "metric", "parameter"],
-)
-def test_what_a_later_call_could_not_recognise_is_refused(tmp_path, options, told):
-    with pytest.raises(InputError, match=facts("select", "checkpoint=", *told)):
-        ol.select(Bias(), LOG, checkpoint=tmp_path, **options)
-    assert contents(tmp_path) == {}
-
-
 # -- learners of several ---------------------------------------------------------------------------------------
 
 
@@ -443,23 +244,6 @@ def test_bases_of_a_stack_and_how_it_ends_are_selected(tmp_path):
     assert again.table.equals(found.table)
     by_hand = clone(Stack(**found.best, folds=2)).fit(LOG, 1 / LOG.propensity)
     np.testing.assert_array_equal(by_hand.scores([0, 1]), again.model.scores([0, 1]))
-
-
-def test_penalties_within_a_stack_are_scaled_to_a_fold(fits):
-    ol.select(Stack([MF(2, 4.0), (Bias(6.0), 0.5)], folds=2), LOG, folds=3, rng=3)
-    whole = {"MF": 4.0 / len(LOG), "Bias": 6.0 / len(LOG)}
-    for params, rows in fits:
-        kind = "MF" if "factors" in params else "Bias"
-        assert params["reg"] / rows == pytest.approx(whole[kind], rel=1e-12)
-    last = 2 * 3  # fits of the last stack: two bases, two folds and all rows
-    assert {params["threads"] for params, _ in fits[:-last] if "factors" in params} == {1}
-    assert {params["threads"] for params, _ in fits[-last:] if "factors" in params} == {None}
-
-
-def test_a_recalibrated_model_is_set_inside():
-    found = ol.select(Recalibrated(MF(2)), LOG, grid={"model__reg": [0.3, 1000.0]}, folds=2, rng=3)
-    assert found.best == {"model__reg": 0.3}
-    assert found.model.model.reg == 0.3
 
 
 def test_errors_of_ratings_are_refused_where_every_row_is_a_positive():

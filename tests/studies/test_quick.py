@@ -29,13 +29,11 @@ HOLD = {
     "jadidinejad2021": {"table2": (facts("minority", "Q2"),), "table5": (facts("minority", "Q2"),)},
     "race": {
         "coat": (
-            facts("offsets", 0.773),
             facts("Recalibrated", "MSE", "all 4,640 test cells"),
             facts("Stack + Exposure", "all 4,640 test cells"),
             facts("beats", "MF-IPS", "MSE"),  # without the cells that are also in the log, too
             facts("beats", "MF-IPS", "nDCG@5"),
         ),
-        "as_published": (facts("offsets", "textbook"),),
     },
 }
 

@@ -81,17 +81,6 @@ def test_a_file_that_was_there_keeps_its_mode_and_is_private_while_it_is_written
     assert stat.S_IMODE(path.stat().st_mode) == mode
 
 
-def test_a_writer_that_makes_the_file_anew_does_not_change_its_mode(tmp_path):
-    path = tmp_path / "out.txt"
-    path.write_text("old")
-    path.chmod(0o600)
-    with replacing(path) as temporary:
-        other = tmp_path / "other"
-        other.write_text("new")
-        other.replace(temporary)
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-
-
 def test_the_bytes_are_on_the_disk_before_the_name_and_the_name_before_the_end(tmp_path, monkeypatch):
     path, told, kept, rename = tmp_path / "out.txt", [], os.fsync, os.rename
 
@@ -151,15 +140,6 @@ def test_a_full_disk_is_an_os_error_with_the_name_of_the_output_whoever_writes(t
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_error_of_another_file_keeps_its_name(tmp_path):
-    def fails():
-        with replacing(tmp_path / "out.txt"):
-            (tmp_path / "log.csv").read_text()
-
-    with pytest.raises(FileNotFoundError, match=r"log\.csv"):
-        fails()
-
-
 def test_threads_write_their_files_with_the_mode_of_the_process(tmp_path):
     paths = [tmp_path / f"{k}.txt" for k in range(50)]
     threads = [threading.Thread(target=write_text, args=(path, "x")) for path in paths]
@@ -169,11 +149,6 @@ def test_threads_write_their_files_with_the_mode_of_the_process(tmp_path):
         thread.join()
     (tmp_path / "plain").write_text("")
     assert {path.stat().st_mode for path in paths} == {(tmp_path / "plain").stat().st_mode}
-
-
-def test_the_longest_name_that_a_file_may_have_can_be_written(tmp_path):
-    write_text(tmp_path / ("x" * 255), "x")
-    assert [path.name for path in tmp_path.iterdir()] == ["x" * 255]
 
 
 def test_what_a_killed_process_left_goes_when_the_folder_is_written_next(tmp_path):

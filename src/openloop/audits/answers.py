@@ -6,7 +6,7 @@ import html
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from openloop.core.showing import html_list
+from openloop.support.tables import html_list
 from openloop.support.typed import INFINITE
 
 Level = Literal["verdict", "conditional", "none"]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from openloop.audits.basis import Basis, granted
-from openloop.audits.checks import benchmarks_of, check_of
+from openloop.audits.checks import benchmarks_of, check_of, counted_check
 from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.curves import curves, with_gamma
@@ -36,15 +36,15 @@ from openloop.audits.suspicions import copies, off_scale, suspicions
 from openloop.audits.verdict import decide
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
-from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric, reaches
 from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
-from openloop.evaluation import Prepared, prepared, refuse_shown
+from openloop.estimators.shown import ShownMethod
+from openloop.evaluation import Prepared, Refit, is_shown, prepared
+from openloop.propensity.checks.by_item import CountModel
 from openloop.support.clock import start
-from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, silent, steps
 from openloop.support.wording import joined
 
@@ -57,61 +57,32 @@ def audit(
     propensities: Any = None,
     *,
     metrics: Sequence[str | Metric | ListMetric] | None = None,
-    estimators: Sequence[str | Method] = ESTIMATORS,
+    estimators: Sequence[str | Method | ShownMethod] | None = None,
     exclude: Any = None,
     threshold: float | None = None,
-    strata: Sequence[int | str] = STRATA,
-    groups: Mapping[str, Any] | None = None,
-    open_loop: Any = None,
     missing: str = "error",
     level: float = 0.95,
-    imputation: Any = None,
-    check: bool | Feedback = True,
-    doubts: Sequence[str] = (),
-    assumes: Any = None,
-    baseline: str | None = None,
-    min_item_rows: int = 0,
-    cold: Cold = "keep",
-    trained_on: Any = None,
-    rehearse: int = 0,
-    refit: bool = False,
-    refit_on: Any = None,
-    replicates: int = 200,
-    rng: Any = 0,
-    running: str | None = None,
-    item_features: Any = None,
+    errors: str | Refit = "users",
+    sample: Any = None,
     device: str | None = None,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    score: str | None = None,
-    rank: str | None = None,
-    population: tuple[int, int] | None = None,
-    share: float | None = None,
-    excluded_share: float | None = None,
-    complete: bool = False,
-    distinct: bool = False,
-    max_users: int = 2_000_000,
-    candidates: str = "all",
-    position: str | None = None,
-    request: str | bool | None = None,
-    reward: str | None = None,
-    propensity: str | None = None,
-    exposure: Sequence[str] | None = None,
-    prefix: str | None = None,
-    slate: str | None = None,
-    shuffled: str | None = None,
-    pool: str | None = None,
+    strata: Sequence[int | str] = STRATA,
+    groups: Mapping[str, Any] | None = None,
+    check: bool | Feedback = True,
+    baseline: str | None = None,
+    running: str | None = None,
+    trained_on: Any = None,
+    cold: Cold = "keep",
+    rehearse: int = 0,
+    rng: Any = 0,
     progress: bool = False,
-    step: Step = silent,
 ) -> Audit:
     """Which of the models is better for users, how certain that is, and whether the log can tell at all.
 
     The verdict is about the first metric and the first of the library's estimators that is not a plain average. By
     default rankings are judged where models rank all items, and ratings where models predict them. What the models list
     for users is shown beside rankings, and decides nothing. For a log of positives only, without propensities, every
-    row counts once, and the verdict must hold for every share of popularity that is exposure. For Impressions, or with
-    `position` a frame of them, the models are rankers and the verdict is about expected clicks.
+    row counts once, and the verdict must hold for every share of popularity that is exposure. For Impressions the models
+    are rankers and the verdict is about expected clicks.
 
     Args:
         models: Models by name, as in `evaluate`.
@@ -119,57 +90,27 @@ def audit(
         propensities: As in `evaluate`; for impressions a fitted Examination.
         metrics: Names or Metric objects.
         estimators: Names or your own estimators.
-        exclude: Feedback whose items leave the ranking, such as train.
+        exclude: A log whose items leave the ranking, such as train.
         threshold: The rating from which an item is relevant.
-        strata: Numbers of strata of propensity, such as 5 or "2:width".
-        groups: Groupings of the rows by name, with one label per row in Feedback order.
-        open_loop: A uniformly collected test set, which every estimator is scored against.
         missing: What happens to missing predictions: "error", "drop" or "worst".
         level: The confidence level.
-        imputation: Imputed ratings for the doubly robust estimator.
+        errors: What is random in intervals: "users", "cells", or `ol.Refit`, which fits the propensities again.
+        sample: A uniformly collected test set, which every estimator is scored against.
+        device: "cuda" counts ranks on a GPU.
+        strata: Numbers of strata of propensity, such as 5 or "2:width".
+        groups: Groupings of the rows by name, with one label per row in Feedback order.
         check: Whether to check a fitted propensity model by refitting it, or the log to refit it on, of which this one
             may be a part.
-        doubts: Your own reasons against any choice.
-        assumes: What the propensities take for granted; by default what their model does. For a frame's column, pass
-            the model that made it.
         baseline: The model that the others are compared with, and with no other. With fewer pairs a difference is
             significant more easily.
-        min_item_rows: Items with fewer rows in the whole log leave the population.
+        running: The model in production. Lists are compared with its lists, and clicks on these cannot make it win.
+        trained_on: The training log; by default `exclude`.
         cold: What happens to rows whose user or item has no row in `trained_on`: "keep", "drop", or "report" them
             apart. The verdict is then about the others.
-        trained_on: The training log; by default `exclude`.
         rehearse: The number of logs to draw from the propensities, to count how often they give a verdict on equal
             models and on models that differ.
-        refit: Whether errors over users come from a bootstrap that fits the propensity model again.
-        refit_on: The log that the propensity model was fitted on, if this one is a part of it.
-        replicates: The number of draws for `refit`.
         rng: A seed or a Generator.
-        running: The model in production. Lists are compared with its lists, and clicks on these cannot make it win.
-        item_features: Covariates, or an array with a row for each item, for the similarity of lists.
-        device: "cuda" counts ranks on a GPU.
-        user: A frame's column of users.
-        item: A frame's column of items.
-        rating: A frame's column of ratings.
-        score: The column of scores in the models' frames.
-        rank: The column of ranks in the models' frames.
-        population: The numbers of users and items, for a frame.
-        share: The share of a frame in the log that it was split from.
-        excluded_share: The share of `exclude` in that log.
-        complete: Whether the models' frames hold the scores of all items.
-        distinct: Whether no pair occurs twice in a frame; it saves a check.
-        max_users: With more users than this, clusters of users leave the engine instead of users.
-        candidates: For impressions, "all" items, or "shown".
-        position: A frame's column of positions, which makes it impressions.
-        request: A frame's column of requests. `request=False` says that it has none.
-        reward: A frame's column of rewards.
-        propensity: A frame's column of the logging policy's probabilities.
-        exposure: A frame's columns of probabilities, one per position.
-        prefix: A frame's column of the probability of the list down to each row.
-        slate: A frame's column of the probability of the whole list.
-        shuffled: A frame's column that says whether the order was drawn at random.
-        pool: A frame's column of the number of candidates.
         progress: Whether to show a bar on a terminal or in Jupyter.
-        step: A function that is told about progress, as `step(what, fraction)`.
 
     Returns:
         The verdict and everything that it rests on.
@@ -186,18 +127,25 @@ def audit(
         >>> print(found.verdict.headline)
         Y1 beats Y2 and Y3 on mae, per cell.
     """
-    given = locals()
-    if isinstance(log, Impressions) or position is not None:
-        from openloop.audits.shown import conduct_shown, shown_question
+    with steps("audit", show=progress) as step:
+        if is_shown(log):
+            from openloop.audits.shown import ESTIMATORS as OF_IMPRESSIONS
+            from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 
-        about = shown_question(given, changed(audit, given))
-        with steps("audit", show=progress, step=step) as told:
-            return conduct_shown(models, log, propensities, about, told)
-    refuse_shown("audit", changed(audit, given))
-    given |= {"metrics": metrics or (), "groups": groups or {}, **granted(assumes)}
-    asked = AuditQuestion(**fields_of(AuditQuestion, given))
-    with steps("audit", show=progress, step=step) as told:
-        return conduct(models, log, propensities, asked, told)
+            about = ShownAuditQuestion(
+                metrics=metrics, estimators=OF_IMPRESSIONS if estimators is None else estimators, level=level,
+                baseline=baseline, rng=rng,
+            )  # fmt: skip
+            return conduct_shown(models, log, propensities, about, step)
+        asked = AuditQuestion(
+            metrics=metrics or (), estimators=ESTIMATORS if estimators is None else estimators, exclude=exclude,
+            threshold=threshold, missing=missing, level=level, errors=errors, sample=sample, device=device,
+            strata=strata, groups=groups or {}, check=check, baseline=baseline, running=running,
+            trained_on=trained_on, cold=cold, rehearse=rehearse, rng=rng,
+            item_features=getattr(log, "item_features", None), min_item_rows=getattr(log, "min_item_rows", 0),
+            **granted(getattr(log, "propensity_model", None)),
+        )  # fmt: skip
+        return conduct(models, log, propensities, asked, step)
 
 
 def conduct(models: Mapping[str, Any], log: Any, propensities: Any, asked: AuditQuestion, step: Step = silent) -> Audit:
@@ -234,13 +182,16 @@ def _conducted(
     ready = _fitting(ready) if asked.lenient and not basis.clicks else ready
     with ThreadPoolExecutor(1) as pool:  # the check refits a model, which need not wait for the estimates
         fitted = whole if asked.check is True else asked.check  # the log that a model was fitted on
-        checking = pool.submit(check_of, propensities, fitted, asked.rng)
+        if isinstance(propensities, CountModel) and asked.check is True:
+            checking = pool.submit(counted_check, ready.source, propensities, asked.rng)
+        else:
+            checking = pool.submit(check_of, propensities, fitted, asked.rng)
         likening = pool.submit(benchmarks_of, propensities, fitted)
         step("estimating", 0.1)
         result = _shown(ready.compare("all", tilt=True, step=step))
         if any(tilts.against("kappa") is not None for tilts in result.tilts.values()):
             basis, result = replace(basis, positives=True, clicks=True), as_liking(result, ready.metrics)
-        sample = None if asked.open_loop is None else open_loop_of(models, asked.open_loop, result, asked, ready.source)
+        sample = None if asked.sample is None else open_loop_of(models, asked.sample, result, asked, ready.source)
         step("testing what could change the verdict", 0.5)
         sentence = getattr(propensities, "assumes", "") if asked.assumes is None else asked.assumes
         evidence = _evidence(
@@ -250,7 +201,7 @@ def _conducted(
         step("checking the propensities", 0.8)
         checked, likened = checking.result(), likening.result()
     warnings += [] if checked is None else [f"propensities: {flag}" for flag in checked.flags]
-    evidence = replace(evidence, doubts=(*asked.doubts, *doubts_about(ready, checked)))
+    evidence = replace(evidence, doubts=tuple(doubts_about(ready, checked)))
     verdict = decide(evidence)
     step("how far propensities may be off", 0.9)
     tables = evidence.strata if sample is None else tuple(with_open_loop(t, sample) for t in evidence.strata)

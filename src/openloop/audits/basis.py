@@ -70,8 +70,6 @@ class Basis:
 
     def with_span(self, low: float, high: float, asked: Question) -> Basis:
         """That of a frame, whose ratings go from `low` to `high`, unless more is known of the log that it is from."""
-        if asked.whole is not None:
-            return replace(self, positives=asked.whole.positives)
         positives = only_positives(low, high)
         if positives and self.blind and asked.by_items:
             raise not_exposure("audit")

@@ -8,9 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from openloop.audits.answers import Level
-from openloop.core.showing import html_list
 from openloop.support.atomic import Recorded
 from openloop.support.escaping import visible
+from openloop.support.tables import html_list
 from openloop.support.wording import counted, joined, level_of
 
 SCHEMA = "openloop/changes/1"

@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from openloop.core.feedback import Feedback
+import numpy as np
+
+from openloop.blocks.block import Block
+from openloop.core.feedback import Feedback, Floats
+from openloop.moments.source import BlockSource
+from openloop.propensity.checks.by_item import CountModel
+from openloop.propensity.checks.overlap import HEAVIEST
+
+if TYPE_CHECKING:
+    from openloop.propensity.checks.checking import Check
 
 MANY_ROWS = 5_000_000  # so many hold out enough cells in two folds: each is a refit
 
@@ -23,6 +32,32 @@ def check_of(propensities: Any, wanted: Any, rng: Any) -> Any:
     from openloop import propensity
 
     return propensity.check(propensities, wanted, folds=check_folds_of(len(wanted)), rng=rng)
+
+
+def counted_check(source: BlockSource, model: CountModel, rng: Any) -> Check:
+    """The check of a model of counts that was fitted to the blocks of a log."""
+    from openloop.propensity.checks.counted import CountedLog, check_counts
+
+    subject, p = source.subject, model.fitted
+
+    def work(block: Block) -> tuple[Floats, Floats, list[tuple[float, int, int]]]:
+        user = np.concatenate([block.user, block.excluded.user])
+        item = np.concatenate([block.item, block.excluded.item])
+        first = np.lexsort((item, block.users[user], p[item]))[:HEAVIEST]
+        heavy = [(float(p[item[k]]), int(block.users[user[k]]), int(item[k])) for k in first]
+        rows = np.bincount(user, minlength=block.n_users).astype(np.float64)
+        mass: Any = np.bincount(user, 1.0 / p[item], minlength=block.n_users)
+        return rows, mass, heavy
+
+    parts = list(source.over(work))
+    by_user, mass = (source.by_code([part[k] for part in parts]) for k in (0, 1))
+    heaviest = sorted(row for part in parts for row in part[2])[:HEAVIEST]
+    log = CountedLog(
+        users=subject.population.users, items=subject.population.items, by_item=subject.rows_of_items,
+        by_user=by_user.astype(np.int64), mass=mass, heaviest=[(user, item) for _, user, item in heaviest],
+        positives=subject.positives,
+    )  # fmt: skip
+    return check_counts(model, log, folds=check_folds_of(int(log.by_item.sum())), rng=rng)
 
 
 def check_folds_of(rows: int) -> int:

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openloop.blocks.block import Block, Outcome
 from openloop.core.feedback import Array, Feedback, Floats, distinct
 from openloop.core.metric import Metric, reaches
-from openloop.blocks.block import Block, Outcome
 from openloop.core.propensities import Propensities, part_probability, predicted_by
 from openloop.moments.models import dense_outcome
 from openloop.moments.rows import ArrayColumns, Rows

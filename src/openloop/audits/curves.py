@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from openloop.audits.contrasts import Contrast
-from openloop.audits.results import Curve, Family
-from openloop.core.comparison import Comparison
+from openloop.audits.results import Curve
+from openloop.blocks.block import Outcome
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.estimators.sensitivity import Bounds, critical_gamma_users, ips_bounds, ratio_bounds, user_ratio_bounds
 from openloop.estimators.weighted import why_undefined
-from openloop.blocks.block import Outcome
 from openloop.moments.rows import ArrayColumns, Rows
 from openloop.moments.source import BlockSource
 
@@ -95,15 +93,15 @@ def tilted(
     """
     if not _bounded(metric, method_name, rows) or (metric.root and b is not None):
         return None
-    delta, weight, form = _delta(metric, rows, a, b), _weight(rows), _form(rows)
+    delta, weight, certain = _delta(metric, rows, a, b), _weight(rows), _certain(rows)
     if method_name == "ips":
         size = float(rows.cells.sum()) if population is None else population
-        low, high = ips_bounds(delta, weight, size, gammas, **form)
+        low, high = ips_bounds(delta, weight, size, gammas, certain=certain)
     elif _per_user(metric, method_name):
         norm, most = _normaliser(metric, method_name, rows)
-        low, high = user_ratio_bounds(delta, weight, norm, rows.user, gammas, most=most, **form)
+        low, high = user_ratio_bounds(delta, weight, norm, rows.user, gammas, most=most, certain=certain)
     else:
-        low, high = ratio_bounds(delta, weight, gammas, **form)
+        low, high = ratio_bounds(delta, weight, gammas, certain=certain)
     return (np.sqrt(low), np.sqrt(high)) if metric.root else (low, high)
 
 
@@ -113,7 +111,7 @@ def critical(metric: Metric, method_name: str, rows: Rows, a: Outcome, b: Outcom
         return None
     norm, most = _normaliser(metric, method_name, rows)
     delta = _delta(metric, rows, a, b)
-    return critical_gamma_users(delta, _weight(rows), norm, rows.user, most=most, **_form(rows))
+    return critical_gamma_users(delta, _weight(rows), norm, rows.user, most=most, certain=_certain(rows))
 
 
 def _bounded(metric: Metric, method_name: str, rows: Rows) -> bool:
@@ -134,9 +132,9 @@ def _weight(rows: Rows) -> Floats:
     return np.empty(0) if rows.probability is None else 1.0 / rows.probability
 
 
-def _form(rows: Rows) -> dict[str, Any]:
-    """By odds where p has a scale, with (1 − t)/s of each row."""
-    return {"form": "ratio"} if rows.certain is None else {"form": "odds", "certain": rows.certain}
+def _certain(rows: Rows) -> Floats | float:
+    """The weight at p = 1, (1 − t)/s of each row: odds are off; 0 where p has no scale."""
+    return 0.0 if rows.certain is None else rows.certain
 
 
 def _normaliser(metric: Metric, method_name: str, rows: Rows) -> tuple[Floats, float]:

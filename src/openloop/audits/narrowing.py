@@ -6,21 +6,25 @@ cells that are left out.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from openloop.audits.question import AuditQuestion
+from openloop.blocks.population import IdIndex, Population
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary, check_feedback
 from openloop.core.propensities import Propensities, row_propensities
 from openloop.core.protocols import FactorModel, Placeable, on_host, predicted_block
+from openloop.data.values import ids as ids_of
 from openloop.errors import InputError, PredictionError, UndefinedError, listing
-from openloop.sources.outcomes import Partial, prepare
-from openloop.sources.predictions import Predictions
+from openloop.estimators.naming import Method
+from openloop.moments.inputs import Answerer, Model, Table, opened
+from openloop.moments.models import Partial
 
 Mask = npt.NDArray[np.bool_]
 
@@ -47,19 +51,19 @@ def narrowed(models: Mapping[str, Any], log: Any, propensities: Any, asked: Audi
             f"{log.rows_of_items.max():,}; lower it."
         )
     rows = kept[log.item]
-    ready = {name: prepare(name, model, log, asked.columns) for name, model in models.items()}
+    ready = {name: opened(name, model, asked.columns, None) for name, model in models.items()}
     candidates = np.full(log.n_users, log.n_items)
     if asked.exclude is not None:
         check_feedback("exclude", asked.exclude)
         candidates -= np.bincount(asked.exclude.user, minlength=log.n_users)
     return Narrowed(
-        models={name: _model(name, model, kept, candidates) for name, model in ready.items()},
+        models={name: _model(name, model, log, kept, candidates) for name, model in ready.items()},
         log=_feedback(log, kept),
         propensities=_propensities(propensities, log, kept),
         asked=replace(
-            asked, min_item_rows=0, imputation=_imputation(asked.imputation, kept),
+            asked, min_item_rows=0, estimators=[_imputing(m, kept) for m in asked.methods],
             exclude=None if asked.exclude is None else _feedback(asked.exclude, kept),
-            open_loop=None if asked.open_loop is None else _feedback(asked.open_loop, kept),
+            sample=None if asked.sample is None else _feedback(asked.sample, kept),
             groups={name: np.asarray(labels)[rows] for name, labels in asked.groups.items()},
             item_features=_features(asked.item_features, log, kept),
         ),
@@ -120,16 +124,18 @@ def _sample(found: Propensities, kept: Mask) -> Any:
 # -- models --------------------------------------------------------------------------------------------------
 
 
-def _model(name: str, model: Any, kept: Mask, candidates: Array) -> Any:
-    if isinstance(model, Predictions):
-        found = _table(model, kept, candidates)
-        if not len(found.ranking.user):
-            raise PredictionError(
-                f"model {name!r}: some user's list has rare items only, so min_item_rows= leaves it empty; give longer "
-                "lists, or the scores of all items."
-            )
-        return found
-    return cast("Array", model)[:, kept] if isinstance(model, np.ndarray) else FewerItems(model, kept)
+def _model(name: str, model: Model, log: Feedback, kept: Mask, candidates: Array) -> Any:
+    if isinstance(model, Answerer):
+        asked = model.of(Population.of(log.users, log.items))
+        return cast("Array", asked)[:, kept] if isinstance(asked, np.ndarray) else FewerItems(asked, kept)
+    tables = cast("Sequence[Table]", model)
+    narrower = [_table(table, log, kept, candidates) for table in tables]
+    if not narrower[-1].height:
+        raise PredictionError(
+            f"model {name!r}: some user's list has rare items only, so min_item_rows= leaves it empty; give longer "
+            "lists, or the scores of all items."
+        )
+    return narrower if len(narrower) > 1 else narrower[0]
 
 
 class FewerItems:
@@ -155,45 +161,42 @@ def _factors(model: FactorModel, kept: Mask) -> tuple[Array, Array, Array | None
     return users, items[kept], None if bias is None else bias[kept]
 
 
-def _table(table: Predictions, kept: Mask, candidates: Array) -> Predictions:
+def _table(table: Table, log: Feedback, kept: Mask, candidates: Array) -> pl.DataFrame:
     """A table without the rare items; those of a list that follow one move up."""
-    rows = kept[table.item]
-    rank, within = table.rank, rows
-    if rank is not None:
-        moved, depth = _moved_up(table, rank, rows, candidates)
-        within = rows & (moved <= depth)
-        rank = moved[within]
-    return replace(
-        table, user=table.user[within], item=_codes(kept)[table.item[within]],
-        score=None if table.score is None else table.score[within], rank=rank,
-        shape=(table.shape[0], int(kept.sum())),
-        listed=None if table.listed is None else _table(table.listed, kept, candidates),
-    )  # fmt: skip
+    rows = table.table.fetch(list(dict.fromkeys(table.columns.values())))
+    rows = rows.select(pl.col(column).alias(role) for role, column in table.columns.items())
+    codes = {side: IdIndex(ids.ids).find(ids_of(rows[side], table.table.name, text=table.table.text))
+             for side, ids in (("user", log.users), ("item", log.items))}  # fmt: skip
+    known = (codes["user"] >= 0) & (codes["item"] >= 0)
+    rows = rows.with_columns(**{f"code_{side}": code for side, code in codes.items()}).filter(pl.Series(known))
+    rows = rows.with_columns(rare=pl.Series(~kept[rows["code_item"].to_numpy()]))
+    if "rank" in table.columns:
+        rows = _moved_up(rows, candidates)
+    return rows.filter(~pl.col("rare")).select(*table.columns)
 
 
-def _moved_up(table: Predictions, rank: Floats, rows: Mask, candidates: Array) -> tuple[Floats, float]:
-    """Each rank less the rare items above it, and down to which rank all lists are known.
+def _moved_up(rows: pl.DataFrame, candidates: Array) -> pl.DataFrame:
+    """Each rank less the rare items above it, down to the rank to which all lists are known.
 
     A list of ten that loses three tells the first seven places only, unless it held all candidates.
     """
-    order = np.lexsort((rank, table.user))
-    gone = (~rows[order]).astype(np.int64)
-    before = np.cumsum(gone) - gone
-    start = np.searchsorted(table.user[order], table.user[order])  # of each row's user
-    moved = np.empty_like(rank)
-    moved[order] = rank[order] - (before - before[start])
-    n_users = table.shape[0]
-    lost, length = np.bincount(table.user[~rows], minlength=n_users), np.bincount(table.user, minlength=n_users)
-    cut = (lost > 0) & (length < candidates)
-    deepest = np.zeros(n_users)
-    np.maximum.at(deepest, table.user, rank)
-    return moved, float((deepest - lost)[cut].min(initial=np.inf))
+    rows = rows.sort("code_user", "rank")
+    of_user = pl.col("code_user")
+    rows = rows.with_columns(
+        moved=pl.col("rank") - pl.col("rare").cast(pl.Int64).cum_sum().over(of_user), lost=pl.col("rare").sum().over(of_user),
+        length=pl.len().over(of_user), deepest=pl.col("rank").max().over(of_user),
+        all=pl.Series(candidates[rows["code_user"].to_numpy()]),
+    )  # fmt: skip
+    cut = rows.filter((pl.col("lost") > 0) & (pl.col("length") < pl.col("all")))
+    depth = cut.select((pl.col("deepest") - pl.col("lost")).min()).item() if cut.height else None
+    rows = rows.with_columns(rank=pl.col("moved"))
+    return rows if depth is None else rows.filter(pl.col("rank") <= depth)
+
+
+def _imputing(method: Method, kept: Mask) -> Method:
+    """The estimator with imputed ratings of the kept items."""
+    return method if method.imputation is None else replace(method, imputation=_imputation(method.imputation, kept))
 
 
 def _imputation(given: Any, kept: Mask) -> Any:
-    if given is None:
-        return None
-    if isinstance(given, Mapping):
-        losses = cast("Mapping[Any, Any]", given)
-        return {key: np.asarray(values)[:, kept] for key, values in losses.items()}
     return cast("Array", given)[:, kept] if isinstance(given, np.ndarray) else FewerItems(given, kept)

@@ -70,9 +70,7 @@ def _sampled(
     """What the plain average says, and what was scored."""
     question = Question(
         metrics=metrics, estimators=["naive"], exclude=asked.exclude, threshold=threshold, missing=asked.missing,
-        level=asked.level, user=asked.user, item=asked.item, score=asked.score, rank=asked.rank, rating=asked.rating,
-        population=asked.population, complete=asked.complete, distinct=asked.distinct,
-        max_users=asked.max_users, checked=True, parts=asked.parts,
+        level=asked.level, columns=asked.columns, checked=True,
     )  # fmt: skip
     try:
         with prepared(models, sample, None, question) as ready:

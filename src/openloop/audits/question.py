@@ -45,9 +45,7 @@ class AuditQuestion(Question):
     metrics: Sequence[str | Metric | ListMetric] = ()
     estimators: Sequence[str | Method] = ESTIMATORS
     strata: Sequence[int | str] = STRATA
-    open_loop: Any = None
     check: bool | Feedback | Check = True  # a check that was made before stays
-    doubts: Sequence[str] = ()
     assumes: str | None = None
     blind: bool = False
     sampled: int | None = None

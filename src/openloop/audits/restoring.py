@@ -32,10 +32,9 @@ from openloop.audits.results import (
 from openloop.audits.settling import Settling
 from openloop.core.comparison import Comparison, Key
 from openloop.core.estimate import Estimate, Interval
-from openloop.core.kept import KeptEstimate
 from openloop.core.lists import LISTS
 from openloop.core.weights import N_BINS, Diagnostics, WeightSummary
-from openloop.errors import FormatError, listing, quoted
+from openloop.errors import FormatError, UndefinedError, listing, quoted
 from openloop.propensity.checks.checking import Check
 from openloop.propensity.checks.positions import PositionCheck
 from openloop.support.arguments import check_level
@@ -165,6 +164,50 @@ def _estimate(r: Record, level: float) -> KeptEstimate:
         root=r("root", bool), kept_stderr=r("stderr", float), kept_df=r("df", float), kept_level=level,
         kept_interval=Interval(r("low", float), r("high", float)),
     )  # fmt: skip
+
+
+class KeptEstimate(Estimate):
+    """An estimate as a file keeps it, its value and error without users' parts: what asks for these is refused."""
+
+    __slots__ = ("kept_df", "kept_interval", "kept_level", "kept_stderr")
+    kept_stderr: float
+    kept_df: float
+    kept_level: float
+    kept_interval: Interval
+
+    def __init__(self, **fields: Any) -> None:
+        for name, value in ({"influence": np.empty(0)} | fields).items():
+            object.__setattr__(self, name, value)
+
+    def __getattr__(self, name: str) -> Any:
+        """What was not set: parts of users, as a difference needs them."""
+        if name not in Estimate.__slots__:
+            raise AttributeError(name)
+        raise UndefinedError(
+            f"{self.method} of {self.metric}: this needs each user's part, which a file does not keep; audit again for "
+            "it, or use .contrast, which is kept."
+        )
+
+    @property
+    def stderr(self) -> float:
+        """The standard error over users, as it was written."""
+        return self.kept_stderr
+
+    @property
+    def df(self) -> float:
+        """The degrees of freedom of t, as they were written."""
+        return self.kept_df
+
+    def interval(self, level: float = 0.95, over: str = "users") -> Interval:
+        """The interval over users; at another level than the one that was written, by the same t."""
+        if over == "users" and level == self.kept_level:
+            return self.kept_interval
+        return super().interval(level, over)
+
+    def _squares_error(self, error: float, over: str) -> float:
+        """The written interval of the square has the half-width t·error."""
+        half = self.kept_interval.high**2 - self.value**2
+        return half / self._error(self.kept_level, over)[1]
 
 
 def _contrasts(r: Record, family: Callable[[Contrast], K]) -> dict[K, tuple[Contrast, ...]]:

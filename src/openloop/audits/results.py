@@ -22,7 +22,6 @@ from openloop.audits.rankings import Correlation, Friedman
 from openloop.audits.rehearsal import Rehearsal
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
-from openloop.core.showing import html_list
 from openloop.core.tilts import Against
 from openloop.core.weights import WeightSummary
 from openloop.errors import InputError, did_you_mean
@@ -30,6 +29,7 @@ from openloop.moments.requests import LogFacts
 from openloop.support.atomic import FilePath, Recorded
 from openloop.support.clock import seconds_since, today
 from openloop.support.escaping import visible
+from openloop.support.tables import html_list
 
 if TYPE_CHECKING:
     from openloop.audits.change_lists import Changes

@@ -55,8 +55,12 @@ def deal_table(
     ids: ReadIds,
     *,
     numbered: bool = False,
+    positive: float | None = None,
 ) -> Dealt:
-    """The rows of a table by bucket, with a column for each role; `numbered`: with the number of each row, too."""
+    """The rows of a table by bucket, with a column for each role; `numbered`: with the number of each row, too.
+
+    A log without ratings has the rating 1 in all rows. With `positive`, rows are left out whose rating is below it.
+    """
     store, offset = Store(budget), 0
     for batch in batches(table, list(dict.fromkeys(columns.values()))):
         name = table.name if offset == 0 else f"{table.name}, after {offset:,} rows"
@@ -69,7 +73,12 @@ def deal_table(
             )
         if numbered:
             made["row"] = np.arange(offset, offset + batch.height)
-        store.add(pl.DataFrame(made))
+        if numbered and "rating" not in made:
+            made["rating"] = np.ones(batch.height, np.float32)
+        rows = pl.DataFrame(made)
+        if positive is not None:
+            rows = rows.filter(pl.col("rating") >= positive).with_columns(rating=pl.lit(1.0, pl.Float32))
+        store.add(rows)
         offset += batch.height
     store.finish()
     return Dealt(store=store)

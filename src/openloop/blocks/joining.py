@@ -17,6 +17,7 @@ from openloop.blocks.population import IdIndex, Population
 from openloop.blocks.store import Store
 from openloop.blocks.tables import table_ranks
 from openloop.core.vocabulary import Array, Bools, Int64s, Ints
+from openloop.data.cells import one_of_each
 from openloop.kernels.joining import match, order_of_pairs
 
 SHOWN = 3  # pairs or users that an error names
@@ -33,6 +34,7 @@ class Dealt:
 
     store: Store
     coded: bool = False
+    duplicates: str = "error"  # what happens to a pair that is there more than once
 
     @property
     def n_rows(self) -> int:
@@ -206,8 +208,13 @@ class _BlockJoin:
         """The rows by user and item, without those that repeat a pair."""
         frame = self.join.log.store.frame(self.first, self.last)
         pairs = self._coded(frame, self.join.log)
-        rows, order, repeats = self._sorted(pairs, frame)
-        return rows, frame.select(pl.exclude("user", "item", "row"))[pl.Series(order)], repeats
+        rows, order, faults = self._sorted(pairs, frame, self.join.log.duplicates)
+        ordered = frame.select(pl.exclude("user", "item", "row"))[pl.Series(order)]
+        if self.join.log.duplicates == "mean" and len(order) < len(frame):
+            ordered = ordered.with_columns(
+                rating=_mean_ratings(pairs.cell(self.n_items), frame, rows.cell(self.n_items))
+            )
+        return rows, ordered, faults
 
     def _excluded(self, rows: Pairs) -> tuple[Pairs, Pairs, LogFaults]:
         """The excluded pairs less the scored ones: the item being ranked always is a candidate; and all of them."""
@@ -215,7 +222,7 @@ class _BlockJoin:
             none = Pairs(user=np.zeros(0, np.int32), item=np.zeros(0, np.int32))
             return none, none, LogFaults()
         frame = self.join.exclude.store.frame(self.first, self.last)
-        pairs, _, repeats = self._sorted(self._coded(frame, self.join.exclude), frame)
+        pairs, _, repeats = self._sorted(self._coded(frame, self.join.exclude), frame, self.join.exclude.duplicates)
         place, _ = match(rows.cell(self.n_items), pairs.cell(self.n_items))
         return pairs.take(place < 0), pairs, repeats
 
@@ -228,25 +235,31 @@ class _BlockJoin:
         place = population.place_of_code[frame["user"].to_numpy()] - np.int32(population.by_bucket[1][self.first])
         return Pairs(user=place, item=frame["item"].to_numpy())
 
-    def _sorted(self, pairs: Pairs, frame: pl.DataFrame) -> tuple[Pairs, Ints, LogFaults]:
+    def _sorted(self, pairs: Pairs, frame: pl.DataFrame, duplicates: str) -> tuple[Pairs, Ints, LogFaults]:
         """The pairs by user and item, each once; where they were; and what is wrong with them."""
         order = order_of_pairs(pairs.user, pairs.item, len(self.users), self.n_items)
-        ordered = pairs.take(order)
-        again = np.flatnonzero(np.diff(ordered.cell(self.n_items)) == 0)
-        if len(order) == len(pairs) and not len(again):
-            return ordered, order, LogFaults()
+        cell = pairs.take(order).cell(self.n_items)
+        repeated = bool(np.any(cell[1:] == cell[:-1]))
+        if len(order) == len(pairs) and not repeated:
+            return pairs.take(order), order, LogFaults()
         row = frame["row"].to_numpy() if "row" in frame.columns else np.arange(len(pairs))
         strange = np.sort(row[(pairs.user < 0) | (pairs.item < 0)])
         faults = LogFaults(n_strange=len(strange), strange=tuple(strange[:SHOWN].tolist()))
-        if len(again):
-            cell = np.where((pairs.user >= 0) & (pairs.item >= 0), pairs.cell(self.n_items), -1)
-            twice = np.unique(cell[order[again]])
-            first = min(twice, key=lambda c: row[np.flatnonzero(cell == c)[0]])
-            here = np.flatnonzero(cell == first)
-            name = self.named(pairs.take(here[:1]))[0]
-            faults = faults + LogFaults(pairs=len(twice), first=name, rows=tuple(row[here].tolist()))
-        once = np.delete(order, again + 1)
-        return pairs.take(once), once, faults
+        if repeated and duplicates == "error":
+            faults = faults + self._repeats(pairs.take(order), cell, row[order])
+        if repeated:
+            time = frame["time"].to_numpy() if "time" in frame.columns else None
+            order = order[one_of_each(cell, order, time, last=duplicates != "first")]
+        return pairs.take(order), order, faults
+
+    def _repeats(self, pairs: Pairs, cell: Int64s, row: Int64s) -> LogFaults:
+        """The pairs that are there more than once, where all are in order."""
+        twice = np.unique(cell[1:][cell[1:] == cell[:-1]])
+        here = np.isin(cell, twice)
+        here = np.flatnonzero(cell == cell[here][np.argmin(row[here])])
+        return LogFaults(
+            pairs=len(twice), first=self.named(pairs.take(here[:1]))[0], rows=tuple(np.sort(row[here]).tolist())
+        )
 
     # -- tables of models ------------------------------------------------------------------------------------
 
@@ -380,6 +393,15 @@ class _Answer:
         self.kept = pairs
         if not short:
             self._values["above"], self._values["tied"] = table_ranks(block, pairs, self._n_items)
+
+
+def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
+    """The mean rating of the rows of each pair."""
+    means = (
+        pl.DataFrame({"cell": cell, "rating": frame["rating"].cast(pl.Float64)}).group_by("cell").mean().sort("cell")
+    )
+    place = np.searchsorted(means["cell"].to_numpy(), kept)
+    return means["rating"].gather(place).cast(pl.Float32)
 
 
 def _ordered(pairs: Pairs) -> Pairs:

@@ -222,12 +222,6 @@ def audit(
     check: Annotated[
         bool, typer.Option("--check/--no-check", help="Check a propensity model on held-out cells; refits it.")
     ] = True,
-    stream: Annotated[
-        bool | None,
-        typer.Option(
-            "--stream/--no-stream", help="Leave rows on disk; by default only if they may not fit into memory."
-        ),
-    ] = None,
     device: options.Device = None,
     position: Position = None,
     request: Request = None,

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field, replace
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from openloop.core.estimate import Estimate
 from openloop.core.lists import LISTS
-from openloop.core.showing import html_of, lines_of, table_of
 from openloop.core.tilts import Tilts
-from openloop.errors import InputError, MissingPackageError, UndefinedError, did_you_mean
+from openloop.errors import InputError, UndefinedError, did_you_mean
 from openloop.support.atomic import Recorded
-from openloop.support.escaping import visible
-from openloop.support.tables import latex_table, markdown_table
 
 Key = tuple[str, str, str]  # model, metric, estimator
-COLUMNS = (
-    "model", "metric", "estimator", "estimand", "value", "stderr", "low", "high", "propensities", "n", "users",
-    "effective_size", "flags",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +74,8 @@ class Comparison(Recorded):
     notes: tuple[str, ...] = ()
     level: float = 0.95
     lists: dict[tuple[str, str], Estimate] = field(default_factory=dict[tuple[str, str], Estimate])
-    tilts: dict[str, Tilts] = field(default_factory=dict[str, Tilts], repr=False)  # by metric, where asked for
-    own_metrics: dict[str, str] = field(default_factory=dict[str, str], repr=False)  # of yours, a line on each
+    tilts: dict[str, Tilts] = field(default_factory=dict[str, Tilts], repr=False)
+    own_metrics: dict[str, str] = field(default_factory=dict[str, str], repr=False)
     own_estimators: dict[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
@@ -121,13 +113,10 @@ class Comparison(Recorded):
             return self.lists[model, metric]
         if (metric, estimator) in self.skipped:
             raise UndefinedError(self.skipped[metric, estimator])
-        known_metrics, known_ways = (
-            (*self.metrics, *self.list_metrics),
-            (*self.estimators, *([LISTS] if self.lists else [])),
-        )
-        for name, known in ((model, self.models), (metric, known_metrics), (estimator, known_ways)):
-            if name not in known:
-                raise InputError(f"Comparison has no {name!r}.{did_you_mean(name, known)}")
+        metrics, estimators = (*self.metrics, *self.list_metrics), (*self.estimators, *([LISTS] if self.lists else []))
+        for name, names in ((model, self.models), (metric, metrics), (estimator, estimators)):
+            if name not in names:
+                raise InputError(f"Comparison has no {name!r}.{did_you_mean(name, names)}")
         raise InputError(f"Comparison has no estimate for {key}.")
 
     def difference(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
@@ -151,9 +140,8 @@ class Comparison(Recorded):
                 f"difference: {a} and {b} have lists for other users, so their {metric} are not paired; give both "
                 "lists for the same users."
             )
-        found = one - other
         pair = self.pair(a, b, metric=metric, estimator=estimator)
-        return replace(found, cell_variance=None if pair is None else pair.cell_variance)
+        return replace(one - other, cell_variance=None if pair is None else pair.cell_variance)
 
     def lift(self, a: str, b: str, *, metric: str, estimator: str) -> Estimate:
         """The paired estimate of V_a/V_b − 1, the relative gain of a over b.
@@ -198,37 +186,28 @@ class Comparison(Recorded):
 
     def _row(self, model: str, metric: str, estimator: str, e: Estimate) -> dict[str, Any]:
         low, high = e.limits(self.level)
-        seen = e.diagnostics
-        values = (
-            model, metric, estimator, e.estimand, e.value, e.stderr, low, high, e.p_taken,
-            seen.n, seen.users, seen.effective_size, "; ".join(seen.flags),
-        )  # fmt: skip
-        return dict(zip(COLUMNS, values, strict=True))
+        d = e.diagnostics
+        return {
+            "model": model, "metric": metric, "estimator": estimator, "estimand": e.estimand, "value": e.value,
+            "stderr": e.stderr, "low": low, "high": high, "propensities": e.p_taken, "n": d.n, "users": d.users,
+            "effective_size": d.effective_size, "flags": "; ".join(d.flags),
+        }  # fmt: skip
 
     def to_frame(self) -> Any:
         """The estimates as a Polars frame, one row per estimate."""
-        import polars as pl
-
-        numbers: Any = dict.fromkeys(("value", "stderr", "low", "high", "effective_size"), pl.Float64)
-        return pl.DataFrame(list(self.rows()), schema_overrides=numbers)
+        return _reporting().frame_of(self)
 
     def to_pandas(self) -> Any:
         """The estimates as a pandas frame, one row per estimate."""
-        if find_spec("pandas") is None:
-            raise MissingPackageError(
-                "to_pandas: pandas is not installed; pip install 'openloop[pandas]', or use to_frame()."
-            )
-        import pandas as pd
-
-        return pd.DataFrame(self.to_frame().to_dict(as_series=False))
+        return _reporting().pandas_of(self)
 
     def to_markdown(self) -> str:
         """The estimates as a table in Markdown."""
-        return markdown_table(*table_of(self))
+        return _reporting().markdown_of(self)
 
     def to_latex(self) -> str:
         """The estimates as a LaTeX tabular, with the rules of booktabs."""
-        return latex_table(*table_of(self))
+        return _reporting().latex_of(self)
 
     def records(self) -> dict[str, Any]:
         """The estimates, what was skipped and the notes as plain values."""
@@ -249,10 +228,17 @@ class Comparison(Recorded):
         return self._row(model, metric, estimator, e) | more
 
     def __str__(self) -> str:
-        return "\n".join(map(visible, lines_of(self)))
+        return _reporting().text_of(self)
 
     def __repr__(self) -> str:
         return str(self)
 
     def _repr_html_(self) -> str:
-        return html_of(self)
+        return _reporting().html_of(self)
+
+
+def _reporting() -> Any:
+    """How a comparison is written and drawn: a layer above this one, loaded where it is asked for."""
+    from openloop.reporting import comparison_text
+
+    return comparison_text

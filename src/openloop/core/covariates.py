@@ -134,26 +134,26 @@ class Covariates:
 
     def remarks(self, side: str) -> list[str]:
         """What was done to make them, and which columns are constant or redundant; `side` is "user" or "item"."""
-        found, rank = list(self.notes), self.rank
+        notes, rank = list(self.notes), self.rank
         if self.constant:
-            found.append(f"{side} columns that are constant carry no information: {listing(self.constant)}")
+            notes.append(f"{side} columns that are constant carry no information: {listing(self.constant)}")
         if rank < len(self.names) - len(self.constant):
-            found.append(
+            notes.append(
                 f"the {len(self.names)} {side} columns have rank {rank}: the penalty shares the weight among "
                 "redundant ones"
             )
-        return found
+        return notes
 
     @property
     def _varies(self) -> Array:
         return (self.values != self.values[0]).any(axis=0)
 
 
-def _numbers(given: Any, what: str) -> Floats:
+def _numbers(values: Any, what: str) -> Floats:
     try:
-        return np.asarray(given, np.float64)
+        return np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{what}: need an array of numbers, one row per id, got {type(given).__name__} ({error}); "
+            f"{what}: need an array of numbers, one row per id, got {type(values).__name__} ({error}); "
             "a table with text becomes Covariates by ol.covariates(table, ids)."
         ) from error

@@ -10,17 +10,21 @@ from __future__ import annotations
 
 import html
 import math
+import operator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from openloop.core.feedback import Floats, frozen
 from openloop.core.interval import Interval
-from openloop.core.showing import html_list
-from openloop.core.totals import Combined, Function, Lift, Scaled, Shifted, freedom, leave_one_out, smooth, squared
+from openloop.core.totals import Composed, Function, Shifted, freedom, leave_one_out, relative_gain, smooth, squared
 from openloop.core.weights import Diagnostics
 from openloop.errors import AlignmentError, InputError, UndefinedError
 from openloop.support.arguments import check_level
+from openloop.support.tables import html_list
 
 ROUNDING = 1e-12  # of a value: smaller parts are rounding
 TAKEN = ("known", "corrected", "refitted")  # how an interval treats p, the weakest claim first
@@ -52,6 +56,7 @@ class Estimate:
         sample_size: The number of ratings in that sample.
         replicates: Values in draws of users to which the propensities were fitted again. They replace the jackknife's
             error.
+        over: What is random in intervals by default, "users" or "cells".
         p_taken: How the interval takes p: "" (no p), "known", "corrected" or "refitted".
         whole_users: Whether a split drew users, with all their cells at once.
         root: Whether the value is a square root. Its interval is that of the square, cut at 0.
@@ -76,29 +81,33 @@ class Estimate:
     columns: Floats = field(repr=False)
     function: Function = field(repr=False)
     deviations: Floats = field(default_factory=lambda: np.empty(0), repr=False)
-    squared_deviations: float = field(default=math.nan, repr=False)  # ΣJ_u²
+    squared_deviations: float = field(default=math.nan, repr=False)
     units: int = 0
     denominator_users: float = math.inf
     sample_effects: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     sample_size: int = 0
     replicates: Floats = field(default_factory=lambda: np.empty(0), repr=False)
     p_taken: str = ""
-    whole_users: bool = False  # a split drew users, with all their cells at once
+    over: str = "users"
+    whole_users: bool = False
     root: bool = False
 
     def __post_init__(self) -> None:
-        influence = np.asarray(self.influence, np.float64)
-        given = len(self.deviations) == len(influence)
-        deviations = np.asarray(self.deviations if given else leave_one_out(self.function, self.columns), np.float64)
+        influence, deviations = np.asarray(self.influence, np.float64), self.deviations
+        if len(deviations) != len(influence):
+            deviations = leave_one_out(self.function, self.columns)
+        deviations = np.asarray(deviations, np.float64)
         units = self.units or int(np.count_nonzero(self.columns.any(axis=1)))
         # Frozen parts went through here before: a copy with other names need not look at all users again.
-        seen, squares = self.diagnostics, self.squared_deviations
-        if units and (influence.flags.writeable or seen.effective_users is None):
-            seen = seen.resting_on(*_concentration(influence, self.value, units))
+        diagnostics, squares = self.diagnostics, self.squared_deviations
+        if units and (influence.flags.writeable or diagnostics.effective_users is None):
+            diagnostics = diagnostics.resting_on(*_concentration(influence, self.value, units))
         if deviations.flags.writeable or math.isnan(squares):
             squares = squared(deviations)
-        found = {"influence": frozen(influence), "deviations": frozen(deviations), "squared_deviations": squares}
-        for name, value in (found | {"units": units, "diagnostics": seen}).items():
+        for name, value in {
+            "influence": frozen(influence), "deviations": frozen(deviations), "squared_deviations": squares,
+            "units": units, "diagnostics": diagnostics,
+        }.items():  # fmt: skip
             object.__setattr__(self, name, value)
 
     @property
@@ -140,8 +149,8 @@ class Estimate:
         m = self.units
         if min(m, self.scored_users) < 2:
             return math.nan
-        found = math.sqrt((m - 1) / m * squares + sample_variance)
-        return found if math.isfinite(found) else math.nan
+        error = math.sqrt((m - 1) / m * squares + sample_variance)
+        return error if math.isfinite(error) else math.nan
 
     @property
     def df(self) -> float:
@@ -171,13 +180,13 @@ class Estimate:
             )
         return math.sqrt(self.cell_variance)
 
-    def interval(self, level: float = 0.95, over: str = "users") -> Interval:
+    def interval(self, level: float = 0.95, over: str | None = None) -> Interval:
         """A two-sided confidence interval.
 
         Args:
             level: The confidence level, strictly between 0 and 1.
             over: What is random. "users": another draw of users like these, by t. "cells": another observation of
-                exactly these users and items, by the normal distribution.
+                exactly these users and items, by the normal distribution. By default what `errors=` said.
 
         Returns:
             The limits.
@@ -185,6 +194,7 @@ class Estimate:
         Raises:
             UndefinedError: There is no error of that kind, as with one user.
         """
+        over = over or self.over
         error, quantile = self._error(level, over)
         if not self.root:
             return Interval(self.value - quantile * error, self.value + quantile * error)
@@ -241,27 +251,27 @@ class Estimate:
 
     def without(self, user: int) -> Estimate:
         """The estimate without one `user`, given by position."""
-        kept = self.columns.copy(order="K")
-        kept[user] = 0.0
+        columns = self.columns.copy(order="K")
+        columns[user] = 0.0
         with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left
-            value, _, influence = smooth(self.function, kept)
+            value, _, influence = smooth(self.function, columns)
         return replace(
-            self, value=value, influence=influence, columns=kept, deviations=leave_one_out(self.function, kept),
+            self, value=value, influence=influence, columns=columns, deviations=leave_one_out(self.function, columns),
             units=self.units - 1, cell_variance=None, replicates=np.empty(0),
         )  # fmt: skip
 
     def __add__(self, other: Estimate) -> Estimate:
-        return self._combine(other, 1.0)
+        return self._combine(other, operator.add, (1.0, 1.0))
 
     def __sub__(self, other: Estimate) -> Estimate:
-        return self._combine(other, -1.0)
+        return self._combine(other, operator.sub, (1.0, -1.0))
 
     def __mul__(self, factor: float) -> Estimate:
-        variance = None if self.cell_variance is None else self.cell_variance * factor**2
         return replace(
             self, value=self.value * factor, influence=self.influence * factor, deviations=self.deviations * factor,
-            sample_effects=self.sample_effects * factor, replicates=self.replicates * factor, cell_variance=variance,
-            function=Scaled(self.function, factor), root=False,
+            sample_effects=self.sample_effects * factor, replicates=self.replicates * factor,
+            cell_variance=None if self.cell_variance is None else self.cell_variance * factor**2,
+            function=Composed(partial(operator.mul, factor), (self._formula,)), root=False,
         )  # fmt: skip
 
     __rmul__ = __mul__
@@ -276,44 +286,49 @@ class Estimate:
                 f"lift: {other.method} of {other.metric} is 0 for the other model, so the relative gain is undefined; "
                 "use a difference."
             )
-        A, B = self.value, other.value
-        named = self._combine(other, -1.0)  # what is not a number: names, sizes and how p was taken
-        with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left without a user
-            deviations = (A + self.deviations) / (B + other.deviations) - A / B
-        return replace(
-            named, value=A / B - 1.0, influence=(self.influence - A / B * other.influence) / B, deviations=deviations,
-            sample_effects=_summed(self.sample_effects / B, -A / B**2 * other.sample_effects),
-            replicates=_lifts(self.replicates, other.replicates),
-            columns=np.hstack([self.columns, other.columns]),
-            function=Lift(self.function, other.function, self.columns.shape[1]),
-        )  # fmt: skip
+        return self._combine(other, relative_gain, (1 / other.value, -self.value / other.value**2))
 
-    def _combine(self, other: Estimate, sign: float) -> Estimate:
-        """Paired by user; the covariance over cells is not known here, so the variance over cells is dropped."""
-        if self.n_users != other.n_users:
+    @property
+    def _formula(self) -> tuple[Function, int]:
+        """The function and the number of its totals."""
+        return self.function, self.columns.shape[1]
+
+    def _combine(self, other: Estimate, rule: Callable[[Any, Any], Any], slopes: tuple[float, float]) -> Estimate:
+        """rule(A, B), whose derivatives are `slopes`, paired by user; its variance over cells needs a covariance."""
+        if len(self.deviations) != len(other.deviations):
             msg = f"estimates of {self.n_users:,} and {other.n_users:,} users cannot be paired; use the same log."
             raise AlignmentError(msg)
-        f, g, m = self.function, other.function, self.columns.shape[1]
-        linear = isinstance(f, Shifted) and isinstance(g, Shifted)  # and so is what they combine to
-        found = replace(
+        a, b = slopes
+        is_sum = rule is not relative_gain
+        value = rule(self.value, other.value)
+        with np.errstate(invalid="ignore", divide="ignore"):  # nothing may be left without a user
+            deviations = (
+                a * self.deviations + b * other.deviations
+                if is_sum
+                else rule(self.value + self.deviations, other.value + other.deviations) - value
+            )
+        is_paired = len(self.replicates) == len(other.replicates)  # draw by draw
+        estimate = replace(
             self,
-            value=self.value + sign * other.value,
-            influence=self.influence + sign * other.influence,
-            deviations=self.deviations + sign * other.deviations,
-            sample_effects=_summed(self.sample_effects, sign * other.sample_effects),
+            value=value,
+            influence=a * self.influence + b * other.influence,
+            deviations=deviations,
+            sample_effects=_summed(a * self.sample_effects, b * other.sample_effects),
             sample_size=max(self.sample_size, other.sample_size),
-            replicates=_paired(self.replicates, sign * other.replicates),
+            replicates=rule(self.replicates, other.replicates) if is_paired else np.empty(0),
             units=max(self.units, other.units),
             denominator_users=min(self.denominator_users, other.denominator_users),
             cell_variance=None,
-            columns=self.columns if linear else np.hstack([self.columns, other.columns]),
-            function=f if linear else Combined(f, g, m, sign),
+            columns=np.hstack([self.columns, other.columns]),
+            function=Composed(rule, (self._formula, other._formula)),
             method=self.method if self.method == other.method else f"{self.method}, {other.method}",
             metric=self.metric if self.metric == other.metric else f"{self.metric}, {other.metric}",
-            p_taken=next((taken for taken in TAKEN if taken in (self.p_taken, other.p_taken)), ""),
+            p_taken=next((way for way in TAKEN if way in (self.p_taken, other.p_taken)), ""),
             root=False,
         )
-        return found.linear() if linear else found
+        # The sum of two that are sums of users' parts is one, too.
+        is_linear = is_sum and isinstance(self.function, Shifted) and isinstance(other.function, Shifted)
+        return estimate.linear() if is_linear else estimate
 
     def linear(self) -> Estimate:
         """The same estimate as a sum of J_u, without the totals that it was computed from."""
@@ -329,8 +344,10 @@ class Estimate:
         low, high = self.limits()
         if math.isnan(low):
             return head
-        taken = f", propensities {_TAKEN_AS[self.p_taken]}" if self.p_taken else ""
-        return f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g}{taken})"
+        propensities = f", propensities {_TAKEN_AS[self.p_taken]}" if self.p_taken else ""
+        return (
+            f"{head} (standard error {self.stderr:.2g}, 95 % interval over users {low:.4g} … {high:.4g}{propensities})"
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -338,8 +355,10 @@ class Estimate:
     def _repr_html_(self) -> str:
         low, high = self.limits()
         interval = "none" if math.isnan(low) else f"{low:.4g} … {high:.4g}"
-        named = {"metric": self.metric, "estimator": self.method, "estimand": self.estimand}
-        shown = named | {"value": f"{self.value:.4g}", "95 % interval over users": interval}
+        shown = {
+            "metric": self.metric, "estimator": self.method, "estimand": self.estimand, "value": f"{self.value:.4g}",
+            "95 % interval over users": interval,
+        }  # fmt: skip
         head = "".join(f"<th>{name}</th>" for name in shown)
         cells = "".join(f'<td style="white-space:nowrap">{html.escape(text)}</td>' for text in shown.values())
         return f"<table><tr>{head}</tr><tr>{cells}</tr></table>{html_list(self.diagnostics.flags)}"
@@ -353,16 +372,6 @@ def _concentration(influence: Floats, value: float, units: int) -> tuple[float, 
     squares = np.square(influence / largest)  # the fourth powers stay finite
     total = float(squares.sum())
     return total**2 / squared(squares), 1 / total
-
-
-def _paired(a: Floats, b: Floats) -> Floats:
-    """The replicates of a sum, draw by draw; none where one side has none."""
-    return a + b if len(a) == len(b) else np.empty(0)
-
-
-def _lifts(a: Floats, b: Floats) -> Floats:
-    """The lifts of each draw; none where one side has none."""
-    return a / b - 1.0 if len(a) == len(b) else np.empty(0)
 
 
 def _summed(a: Floats, b: Floats) -> Floats:

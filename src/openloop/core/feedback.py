@@ -55,6 +55,10 @@ class Feedback:
         positives: Whether each row only says that something was liked, as clicks do. Then no row says that it was not.
         dropped: The number of rows that reading left out.
         notes: How the log was read and split, in words.
+        user_features: Covariates of the users, which models of propensities may use.
+        item_features: Covariates of the items, likewise, and for the similarity of lists.
+        min_item_rows: Items with fewer rows in the whole log leave the population of an audit.
+        propensity_model: The model, or its name, that `propensity` was fitted by; None: it was logged.
 
     Raises:
         InputError: A column breaks a rule above. The message names the column, the rule and the remedy.
@@ -81,12 +85,16 @@ class Feedback:
     input_rows: int = 0
     share: Floats | None = field(default_factory=lambda: np.ones(1))
     origin: str | None = None
-    split: tuple[str, ...] = ()  # of "row", "user", "leave-k-out", "time", and "cold": less its cold rows
-    item_rows: npt.NDArray[np.int64] | None = None  # (I,) of the log it was split from; None: this is the whole
+    split: tuple[str, ...] = ()
+    item_rows: npt.NDArray[np.int64] | None = None
     uniform: bool = False
     positives: bool = False
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    user_features: Any = None
+    item_features: Any = None
+    min_item_rows: int = 0
+    propensity_model: Any = None
 
     def __post_init__(self) -> None:
         n = len(self.user)
@@ -110,12 +118,11 @@ class Feedback:
     def _check(self) -> None:
         n = len(self.user)
         if n == 0:
-            raise EmptyError("Feedback: no rows; an estimate needs at least one observed cell.")
+            raise _no_rows()
         for name in ("item", "rating", "propensity", "time", "weight", "row"):
             values = getattr(self, name)
             if values is not None and values.shape != (n,):
-                msg = f"Feedback: {name} has shape {values.shape}, user has ({n:,},); give one value per row."
-                raise AlignmentError(msg)
+                raise _misaligned(name, f"shape {values.shape}", f"({n:,},)")
         self._check_order()
         self._check_values()
 
@@ -127,10 +134,10 @@ class Feedback:
         step = np.diff(self.cell)
         if bool(np.any(step < 0)):
             raise InputError("Feedback: rows must be sorted by (user, item); use Feedback.from_arrays, which sorts.")
-        twice = np.flatnonzero(step == 0)
-        if len(twice):
-            pairs = [(self.users.ids[self.user[i]], self.items.ids[self.item[i]]) for i in twice[:3]]
-            msg = f"Feedback: {len(twice):,} (user, item) pairs occur twice, such as {pairs[0]}; keep one of each."
+        repeats = np.flatnonzero(step == 0)
+        if len(repeats):
+            pair = self.users.ids[self.user[repeats[0]]], self.items.ids[self.item[repeats[0]]]
+            msg = f"Feedback: {len(repeats):,} (user, item) pairs occur twice, such as {pair}; keep one of each."
             raise DuplicateError(msg)
 
     def _check_values(self) -> None:
@@ -170,13 +177,13 @@ class Feedback:
             The rows sorted by (user, item); `row` has their positions in the input.
         """
         u, i, y = np.asarray(user), np.asarray(item), np.asarray(rating)
-        for name, c in {"item": i, "rating": y, **columns}.items():
-            if c is not None and np.ndim(c) == 1 and len(c) != len(u):
-                msg = f"Feedback: {name} has {len(c):,} values, user has {len(u):,}; give one value per row."
-                raise AlignmentError(msg)
+        by_row = {name: np.asarray(c) for name, c in columns.items() if c is not None and np.ndim(c) == 1}
+        for name, c in {"item": i, "rating": y, **by_row}.items():
+            if len(c) != len(u):
+                raise _misaligned(name, f"{len(c):,} values", f"{len(u):,}")
         order = np.lexsort((i, u))
-        given = {name: np.asarray(c)[order] for name, c in columns.items() if c is not None and np.ndim(c) == 1}
-        rest: dict[str, Any] = {"row": order, "input_rows": len(u)} | columns | given
+        ordered = {name: c[order] for name, c in by_row.items()}
+        rest: dict[str, Any] = {"row": order, "input_rows": len(u)} | columns | ordered
         return cls(
             user=u[order], item=i[order], rating=y[order], users=_vocabulary(users, u), items=_vocabulary(items, i),
             **rest,
@@ -266,10 +273,10 @@ def fingerprint_of(shape: tuple[int, int], user: Ints, item: Ints) -> str:
     return digest.hexdigest()
 
 
-def check_feedback(who: str, given: Any) -> None:
-    """Refuse anything but a Feedback; `who` takes it."""
-    if not isinstance(given, Feedback):
-        raise InputError(f"{who}: takes a Feedback, got {type(given).__name__}; read the log with ol.read.")
+def check_feedback(caller: str, log: Any) -> None:
+    """Refuse anything but a Feedback; `caller` takes it."""
+    if not isinstance(log, Feedback):
+        raise InputError(f"{caller}: takes a Feedback, got {type(log).__name__}; read the log with ol.read.")
 
 
 def check_fitted(model: Any) -> None:
@@ -298,13 +305,14 @@ def check_propensities(name: str, values: Floats, remedy: str) -> None:
     """Refuse values outside (0, 1], saying how many and which."""
     bad = np.flatnonzero(~((values >= LEAST) & (values <= 1)))
     if len(bad):
-        shown = listing([float(v) for v in values[bad[:3]]])
         nothing = (values[bad] >= 0) & (values[bad] < LEAST)
-        what = f"below {LEAST:g}" if values[bad].any() else "0"
-        why = f"{len(bad):,} of {len(values):,} values are " + (
-            f"{what}, so their weights are infinite" if nothing.all() else f"outside (0, 1], as {shown}"
+        if nothing.all():
+            what = f"are {f'below {LEAST:g}' if values[bad].any() else '0'}, so their weights are infinite"
+        else:
+            what = f"are outside (0, 1], as {listing([float(v) for v in values[bad[:3]]])}"
+        raise PropensityError(
+            f"{name}: {len(bad):,} of {len(values):,} values {what} (first at index {bad[0]:,}); {remedy}"
         )
-        raise PropensityError(f"{name}: {why} (first at index {bad[0]:,}); {remedy}")
 
 
 def _codes(name: str, values: npt.ArrayLike, size: int) -> Ints:
@@ -317,9 +325,17 @@ def _codes(name: str, values: npt.ArrayLike, size: int) -> Ints:
     return codes.astype(np.int32, copy=False)
 
 
-def _vocabulary(given: Vocabulary | int | None, codes: Array) -> Vocabulary:
-    if isinstance(given, Vocabulary):
-        return given
-    if len(codes) == 0 and given is None:
-        raise EmptyError("Feedback: no rows; an estimate needs at least one observed cell.")
-    return Vocabulary.range(int(codes.max()) + 1 if given is None else int(given))
+def _vocabulary(ids: Vocabulary | int | None, codes: Array) -> Vocabulary:
+    if isinstance(ids, Vocabulary):
+        return ids
+    if len(codes) == 0 and ids is None:
+        raise _no_rows()
+    return Vocabulary.range(int(codes.max()) + 1 if ids is None else int(ids))
+
+
+def _no_rows() -> EmptyError:
+    return EmptyError("Feedback: no rows; an estimate needs at least one observed cell.")
+
+
+def _misaligned(name: str, size: str, users: str) -> AlignmentError:
+    return AlignmentError(f"Feedback: {name} has {size}, user has {users}; give one value per row.")

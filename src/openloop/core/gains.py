@@ -37,10 +37,10 @@ class RankGain:
             )
         _check_each(self.name, self.function, (rank,), gain)
         if self.k is not None and np.any(gain[self.k :]):
-            at = self.k + int(np.flatnonzero(gain[self.k :])[0])
+            place = self.k + int(np.flatnonzero(gain[self.k :])[0])
             raise InputError(
-                f"metric {self.name!r}: beyond rank {self.k} its gain must be 0, and at rank {at + 1:,} it is "
-                f"{gain[at]:g}; write np.where(rank <= {self.k}, gain, 0.0), or leave @{self.k} out of the name."
+                f"metric {self.name!r}: beyond rank {self.k} its gain must be 0, and at rank {place + 1:,} it is "
+                f"{gain[place]:g}; write np.where(rank <= {self.k}, gain, 0.0), or leave @{self.k} out of the name."
             )
         return gain  # (ranks,)
 
@@ -72,12 +72,12 @@ class PairLoss:
         if isinstance(rating, np.ndarray):
             return _called(self.name, self.function, (rating, np.asarray(prediction, np.float64)), "repair it.")
         try:
-            found = self.function(rating, prediction)
+            loss = self.function(rating, prediction)
         except (TypeError, AttributeError, ValueError) as error:
             raise self.needs_arrays(str(error)) from error
-        if type(found) is not type(rating):
-            raise self.needs_arrays(f"it gave {type(found).__name__}")
-        return found
+        if type(loss) is not type(rating):
+            raise self.needs_arrays(f"it gave {type(loss).__name__}")
+        return loss
 
     def needs_arrays(self, why: str) -> InputError:
         """The error of a function that cannot be computed inside an engine."""
@@ -94,24 +94,24 @@ def probe_pairs() -> tuple[Floats, Floats]:
     return frozen(rating.ravel()), frozen(prediction.ravel())
 
 
-def _check_parameters(name: str, function: Any, wanted: Sequence[str], why: str) -> None:
+def _check_parameters(name: str, function: Any, names: Sequence[str], why: str) -> None:
     """Refuse a function that takes anything but what it is given."""
-    words = ", ".join(wanted)
+    words = ", ".join(names)
     if not callable(function):
         raise InputError(f"metric {name!r}: decorates a function of ({words}), got {type(function).__name__}.")
-    given = list(inspect.signature(function).parameters.values())
+    parameters = list(inspect.signature(function).parameters.values())
     plain = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    if len(given) != len(wanted) or any(p.kind not in plain for p in given):
+    if len(parameters) != len(names) or any(p.kind not in plain for p in parameters):
         raise InputError(
-            f"metric {name!r}: it takes ({words}) and nothing else, got ({', '.join(map(str, given))}): {why}."
+            f"metric {name!r}: it takes ({words}) and nothing else, got ({', '.join(map(str, parameters))}): {why}."
         )
 
 
-def _check_each(name: str, function: Callable[..., Any], arguments: tuple[Floats, ...], found: Floats) -> None:
+def _check_each(name: str, function: Callable[..., Any], arguments: tuple[Floats, ...], values: Floats) -> None:
     """Refuse a function that looks at the whole array, as by its length or maximum, and not at each number alone."""
-    half = slice(len(found) // 2, None, -1)  # the first of them, the other way round
+    half = slice(len(values) // 2, None, -1)  # the first of them, the other way round
     again = _called(name, function, tuple(a[half] for a in arguments), "repair it.")
-    if not np.allclose(again, found[half], rtol=1e-9, atol=1e-12):
+    if not np.allclose(again, values[half], rtol=1e-9, atol=1e-12):
         raise InputError(
             f"metric {name!r}: the function gives another value for a number when the array around it changes; use "
             "each number alone, without the length, maximum or mean of the array."
@@ -122,17 +122,19 @@ def _called(name: str, function: Callable[..., Any], arguments: tuple[Floats, ..
     """The function's values at the arguments, one finite number each."""
     try:
         with np.errstate(all="ignore"):  # what is not finite is refused below, with its place
-            found = np.asarray(function(*(a.copy() for a in arguments)))
+            values = np.asarray(function(*(a.copy() for a in arguments)))
     except (TypeError, ValueError) as error:
         raise InputError(f"metric {name!r}: the function failed on arrays ({error}); {remedy}") from error
-    if found.shape != arguments[0].shape or found.dtype.kind not in "fiub":
+    if values.shape != arguments[0].shape or values.dtype.kind not in "fiub":
         raise InputError(
             f"metric {name!r}: the function must give one real number for each of {len(arguments[0]):,}, got shape "
-            f"{found.shape} of {found.dtype}; return an array as long as what it is given."
+            f"{values.shape} of {values.dtype}; return an array as long as what it is given."
         )
-    gain = found.astype(np.float64)
+    gain = values.astype(np.float64)
     bad = np.flatnonzero(~np.isfinite(gain))
     if len(bad):
-        at = ", ".join(f"{a[bad[0]]:g}" for a in arguments)
-        raise InputError(f"metric {name!r}: its value at {at} is {gain[bad[0]]}, not a finite number; repair it there.")
+        point = ", ".join(f"{a[bad[0]]:g}" for a in arguments)
+        raise InputError(
+            f"metric {name!r}: its value at {point} is {gain[bad[0]]}, not a finite number; repair it there."
+        )
     return gain

@@ -30,9 +30,9 @@ def check_ids(model: Any, log: Feedback) -> None:
 def check_vocabulary(what: str, model: Any, log: Feedback) -> None:
     """Refuse a model of other ids: codes of another vocabulary would be other users and items."""
     for side, ids in (("users", log.users), ("items", log.items)):
-        own = getattr(model, f"{side}_", None)
-        if isinstance(own, Vocabulary) and own != ids:
+        vocabulary = getattr(model, f"{side}_", None)
+        if isinstance(vocabulary, Vocabulary) and vocabulary != ids:
             raise AlignmentError(
-                f"{what}: fitted on other {side} than the log's ({len(own):,} ids, the log has {len(ids):,}); "
+                f"{what}: fitted on other {side} than the log's ({len(vocabulary):,} ids, the log has {len(ids):,}); "
                 "read the log with like= the model or the log it was fitted on, or fit it on this log."
             )

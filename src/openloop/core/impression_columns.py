@@ -14,9 +14,9 @@ from openloop.support.wording import rows_at
 
 PER_ROW = ("request", "position", "item", "reward", "propensity", "exposure", "prefix", "arms", "time", "row")
 PER_REQUEST = ("user", "slate", "shuffled", "pool")
-WHOLE = ("request", "position", "item", "user", "pool", "arms")
+INTEGERS = ("request", "position", "item", "user", "pool", "arms")
 TYPES: Mapping[str, Any] = {
-    **dict.fromkeys(WHOLE, np.int32),
+    **dict.fromkeys(INTEGERS, np.int32),
     **dict.fromkeys(("reward", "propensity", "exposure", "prefix", "slate"), np.float64),
     "shuffled": np.bool_,
 }
@@ -38,33 +38,27 @@ def rows_in_order(request: Array, position: Array) -> Int64s | None:
     return key
 
 
-def check_length(name: str, values: Any, size: int) -> None:
-    """Refuse a column that has not one value for each row or request."""
-    if len(values) != size:
-        msg = f"Impressions: {name} has {len(values):,} values where there must be {size:,}."
-        raise AlignmentError(msg)
-
-
-def typed(name: str, values: npt.ArrayLike) -> Array:
-    """The column as an array of its type; codes and ranks must be integers."""
+def typed(name: str, values: npt.ArrayLike, size: int) -> Array:
+    """The column as an array of its type, with so many values; codes and ranks must be integers."""
     array = np.asarray(values)
-    if name in WHOLE and array.dtype.kind not in "iu":
+    if len(array) != size:
+        msg = f"Impressions: {name} has {len(array):,} values where there must be {size:,}."
+        raise AlignmentError(msg)
+    if name in INTEGERS and array.dtype.kind not in "iu":
         msg = f"Impressions: {name} must be whole numbers, got {array.dtype}; ol.read makes codes of ids."
         raise InputError(msg)
-    if name in WHOLE and array.dtype.itemsize > 4 and array.size and int(array.max()) >= 2**31:
+    if name in INTEGERS and array.dtype.itemsize > 4 and array.size and int(array.max()) >= 2**31:
         msg = f"Impressions: {name} must be below {2**31:,}, got {array.max()}; ol.read makes codes of ids."
         raise InputError(msg)
     return array.astype(TYPES.get(name, array.dtype), copy=False)
 
 
-def columns_of(given: Mapping[str, Any], rows: int) -> dict[str, Any]:
+def columns_of(values: Mapping[str, Any], rows: int) -> dict[str, Array]:
     """The columns that have a value per row, as arrays of their types."""
     if rows == 0:
         raise EmptyError("Impressions: no rows; a value needs at least one item that was shown.")
-    found = {name: given[name] for name in (*PER_ROW, *PER_REQUEST) if given.get(name) is not None}
-    for name, values in found.items():
-        check_length(name, values, rows)
-    return {name: typed(name, values) for name, values in found.items()}
+    present = (name for name in (*PER_ROW, *PER_REQUEST) if values.get(name) is not None)
+    return {name: typed(name, values[name], rows) for name in present}
 
 
 def by_request(fields: Mapping[str, Array]) -> dict[str, Array]:
@@ -76,23 +70,22 @@ def by_request(fields: Mapping[str, Array]) -> dict[str, Array]:
             f"Impressions: request codes must be 0 … N-1, each with rows; {len(first):,} of them lie in "
             f"{request[0]} … {request[-1]}; ol.read makes codes of ids."
         )
-    for name in PER_REQUEST:
-        values = fields.get(name)
-        if values is None:
-            continue
-        other = np.flatnonzero((values[1:] != values[:-1]) & (request[1:] == request[:-1]))
-        if len(other):
-            pair = [int(other[0]), int(other[0]) + 1]
+    present = [name for name in PER_REQUEST if name in fields]
+    for name in present:
+        values = fields[name]
+        differing = np.flatnonzero((values[1:] != values[:-1]) & (request[1:] == request[:-1]))
+        if len(differing):
+            pair = [int(differing[0]), int(differing[0]) + 1]
             rows = fields["row"][pair] if "row" in fields else pair
             raise InputError(
-                f"Impressions: {len(other):,} times two rows of one request differ in {name}, first "
+                f"Impressions: {len(differing):,} times two rows of one request differ in {name}, first "
                 f"{rows_at(list(rows))}: {values[pair[0]]} and {values[pair[1]]}; a request has one {name}."
             )
-    return {name: fields[name][first] for name in PER_REQUEST if name in fields}
+    return {name: fields[name][first] for name in present}
 
 
-def vocabulary_of(given: Vocabulary | int | None, codes: Array) -> Vocabulary:
-    """The vocabulary that was given, or one of integers: as many as given, or as the codes need."""
-    if isinstance(given, Vocabulary):
-        return given
-    return Vocabulary.range(int(codes.max()) + 1 if given is None else int(given))
+def vocabulary_of(ids: Vocabulary | int | None, codes: Array) -> Vocabulary:
+    """A vocabulary as it is, or one of integers: of that number, or of as many as the codes need."""
+    if isinstance(ids, Vocabulary):
+        return ids
+    return Vocabulary.range(int(codes.max()) + 1 if ids is None else int(ids))

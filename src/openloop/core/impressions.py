@@ -6,6 +6,7 @@ Impressions know nothing about files, dataframes, examination or rankers.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +18,6 @@ from openloop.core.impression_columns import (
     PER_REQUEST,
     PER_ROW,
     by_request,
-    check_length,
     columns_of,
     rows_in_order,
     typed,
@@ -35,6 +35,20 @@ from openloop.errors import (
     UnknownIdError,
 )
 from openloop.support.wording import rows_at
+
+# What the values of a column must be: a rule in words, its error, and whether each row keeps it.
+RULES: tuple[tuple[str, str, type[InputError], Callable[[Array], Bools]], ...] = (
+    ("reward", "finite and not negative", RatingError, lambda c: (c >= 0) & (c < np.inf)),
+    (
+        "exposure", "in [0, 1] at every position", PropensityError,
+        lambda q: np.all((q >= 0) & (q <= 1), axis=1),
+    ),
+    *(
+        (name, f"in (0, 1], and {LEAST:g} at least", PropensityError, lambda p: (p >= LEAST) & (p <= 1))
+        for name in ("propensity", "prefix", "slate")
+    ),
+    ("arms", "ranks from 1, or 0 for none", InputError, lambda ranks: np.all(ranks >= 0, axis=1)),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -83,22 +97,22 @@ class Impressions:
         [2.0]
     """
 
-    request: Ints  # (n,) 0 … N-1, rising
-    position: Ints  # (n,) from 1, rising within a request
-    item: Ints  # (n,)
-    reward: Floats  # (n,)
+    request: Ints
+    position: Ints
+    item: Ints
+    reward: Floats
     items: Vocabulary
     requests: Vocabulary | None = None
     users: Vocabulary | None = None
-    user: Ints | None = None  # (N,)
-    propensity: Floats | None = None  # (n,)
-    exposure: Floats | None = None  # (n, K)
-    prefix: Floats | None = None  # (n,)
-    slate: Floats | None = None  # (N,)
-    shuffled: Bools | None = None  # (N,)
-    pool: Ints | None = None  # (N,)
-    arms: Ints | None = None  # (n, A)
-    time: Array | None = None  # (n,)
+    user: Ints | None = None
+    propensity: Floats | None = None
+    exposure: Floats | None = None
+    prefix: Floats | None = None
+    slate: Floats | None = None
+    shuffled: Bools | None = None
+    pool: Ints | None = None
+    arms: Ints | None = None
+    time: Array | None = None
     row: Array = field(default_factory=lambda: np.empty(0, np.int32))
     input_rows: int = 0
     dropped: int = 0
@@ -111,13 +125,15 @@ class Impressions:
         object.__setattr__(self, "input_rows", self.input_rows or n)
         for names, size in ((PER_ROW, n), (PER_REQUEST, int(self.request[-1]) + 1)):
             for name in names:
-                values = getattr(self, name)
-                if values is not None:
-                    check_length(name, values, size)
-                    self._set(name, typed(name, values))
+                if (values := getattr(self, name)) is not None:
+                    self._set(name, typed(name, values, size))
         self._check_order()
         self._check_codes()
-        self._complete()
+        # What follows from other columns: π0_k(a_k) is one of π0_j(a_k), and the last prefix is the slate.
+        if self.exposure is not None and self.propensity is None:
+            self._set("propensity", self._exposure_at_position())
+        if self.prefix is not None and self.slate is None and self.requests is not None:
+            self._set("slate", self.prefix[self.request_ptr[1:] - 1])
         self._check_values()
 
     def _set(self, name: str, values: Array) -> None:
@@ -126,83 +142,68 @@ class Impressions:
     def _check_order(self) -> None:
         request, position = self.request, self.position
         if int(position.min()) < 1:
-            at = int(np.argmin(position))
+            row = int(np.argmin(position))
             raise InputError(
-                f"Impressions: positions count from 1, {self.where(at)} has {position[at]}; add 1 to each if yours "
+                f"Impressions: positions count from 1, {self.where(row)} has {position[row]}; add 1 to each if yours "
                 "count from 0."
             )
-        step = np.diff(request)
+        step, is_same = np.diff(request), np.diff(request) == 0
         if request[0] != 0 or bool(np.any((step < 0) | (step > 1))):
             raise InputError(
                 "Impressions: rows must be sorted by request, whose codes are 0 … N-1; use Impressions.from_arrays, "
                 "which sorts."
             )
-        falling = np.flatnonzero((step == 0) & (np.diff(position) <= 0))
-        if len(falling):
-            at = int(falling[0]) + 1
-            if position[at] < position[at - 1]:
-                raise InputError("Impressions: rows of a request must be sorted by position; use from_arrays.")
+        falling = is_same & (np.diff(position) < 0)
+        if falling.any():
+            raise InputError("Impressions: rows of a request must be sorted by position; use from_arrays.")
+        shared = np.flatnonzero(is_same & (np.diff(position) == 0))
+        if len(shared):
+            row = int(shared[0]) + 1
             raise DuplicateError(
-                f"Impressions: {len(falling):,} times two items share one position of one request, first at "
-                f"{self.where(at - 1, at)}: position {position[at]}; keep one of them."
+                f"Impressions: {len(shared):,} times two items share one position of one request, first at "
+                f"{self.where(row - 1, row)}: position {position[row]}; keep one of them."
             )
 
     def _check_codes(self) -> None:
-        known = (("item", self.item, self.items), ("user", self.user, self.users))
-        for name, codes, vocabulary in known:
-            if codes is None:
-                continue
+        for name, codes, vocabulary in (("item", self.item, self.items), ("user", self.user, self.users)):
             size = 0 if vocabulary is None else len(vocabulary)
-            if int(codes.min()) < 0 or int(codes.max()) >= size:
+            if codes is not None and (int(codes.min()) < 0 or int(codes.max()) >= size):
                 msg = f"Impressions: {name} codes must lie in 0 … {size - 1:,}, got {codes.min()} … {codes.max()}."
                 raise UnknownIdError(msg)
         if self.requests is not None and len(self.requests) != self.n_requests:
             msg = f"Impressions: {len(self.requests):,} request ids for {self.n_requests:,} requests; give each one."
             raise AlignmentError(msg)
-        for name, values, columns in (("exposure", self.exposure, self.depth), ("arms", self.arms, None)):
-            if values is not None and (values.ndim != 2 or values.shape[1] != (columns or values.shape[1])):
-                raise AlignmentError(
-                    f"Impressions: {name} has shape {values.shape}; it needs a column for each "
-                    + (f"position 1 … {columns}." if columns else "arm.")
-                )
+        if self.exposure is not None and self.exposure.shape[1:] != (self.depth,):
+            raise AlignmentError(
+                f"Impressions: exposure has shape {self.exposure.shape}; it needs a column for each position "
+                f"1 … {self.depth}."
+            )
+        if self.arms is not None and self.arms.ndim != 2:
+            raise AlignmentError(f"Impressions: arms has shape {self.arms.shape}; it needs a column for each arm.")
 
-    def _complete(self) -> None:
-        """What follows from other columns: π0_k(a_k) is one of π0_j(a_k), and the last prefix is the slate."""
-        if self.exposure is not None and self.propensity is None:
-            self._set("propensity", self._own_exposure(self.exposure))
-        if self.prefix is not None and self.slate is None and self.requests is not None:
-            self._set("slate", self.prefix[self.request_ptr[1:] - 1])
-
-    def _own_exposure(self, exposure: Floats) -> Floats:
-        return np.take_along_axis(exposure, self.position[:, None] - 1, axis=1)[:, 0]
+    def _exposure_at_position(self) -> Array:
+        """π0_k(a_k) at the row's own position, from the exposure."""
+        return np.take_along_axis(np.asarray(self.exposure), self.position[:, None] - 1, axis=1)[:, 0]
 
     def _check_values(self) -> None:
-        broken = ~((self.reward >= 0) & (self.reward < np.inf))
-        self._refuse("reward", broken, "finite and not negative", RatingError)
-        if self.exposure is not None:
-            outside = np.any(~((self.exposure >= 0) & (self.exposure <= 1)), axis=1)
-            self._refuse("exposure", outside, "in [0, 1] at every position", PropensityError)
-        for name in ("propensity", "prefix", "slate"):
-            p = getattr(self, name)
-            if p is not None:
-                self._refuse(name, ~((p >= LEAST) & (p <= 1)), f"in (0, 1], and {LEAST:g} at least", PropensityError)
+        for name, rule, error, holds in RULES:
+            if (values := getattr(self, name)) is not None:
+                self._refuse(name, ~holds(values), rule, error)
         if self.exposure is not None and self.propensity is not None:
-            apart = ~np.isclose(self._own_exposure(self.exposure), self.propensity, rtol=1e-6, atol=0)
-            self._refuse("propensity", apart, "the exposure at the row's own position", PropensityError)
-        if self.arms is not None:
-            self._refuse("arms", np.any(self.arms < 0, axis=1), "ranks from 1, or 0 for none", InputError)
+            differs = ~np.isclose(self._exposure_at_position(), self.propensity, rtol=1e-6, atol=0)
+            self._refuse("propensity", differs, "the exposure at the row's own position", PropensityError)
         if self.pool is not None:
             shallow = self.pool < self.position[self.request_ptr[1:] - 1]
             self._refuse("pool", shallow, "at least the positions that the request fills", InputError)
 
-    def _refuse(self, name: str, bad: Bools, rule: str, error: type[InputError]) -> None:
-        """Raise `error` if any value is bad, with the first one and its row in the input."""
-        at = np.flatnonzero(bad)
-        if len(at):
-            row = int(at[0]) if name in PER_ROW else int(self.request_ptr[at[0]])
+    def _refuse(self, name: str, broken: Bools, rule: str, error: type[InputError]) -> None:
+        """Raise `error` if any value is broken, with the first one and its row in the input."""
+        places = np.flatnonzero(broken)
+        if len(places):
+            row = int(places[0]) if name in PER_ROW else int(self.request_ptr[places[0]])
             raise error(
-                f"Impressions: {name} must be {rule}; {len(at):,} of {len(bad):,} are not, first "
-                f"{getattr(self, name)[at[0]]} at {self.where(row)}; drop or repair those rows."
+                f"Impressions: {name} must be {rule}; {len(places):,} of {len(broken):,} are not, first "
+                f"{getattr(self, name)[places[0]]} at {self.where(row)}; drop or repair those rows."
             )
 
     @classmethod
@@ -225,19 +226,19 @@ class Impressions:
             The rows sorted by (request, position).
         """
         n = len(np.asarray(position))
-        of_row = np.arange(n, dtype=np.int32) if request is None else request
-        given: dict[str, Any] = {"request": of_row, "position": position, "item": item, "reward": reward, **columns}
-        fields: dict[str, Any] = columns_of(given, n)
+        request_of_row = np.arange(n, dtype=np.int32) if request is None else request
+        values = columns | {"request": request_of_row, "position": position, "item": item, "reward": reward}
+        fields: dict[str, Any] = columns_of(values, n)
         order = rows_in_order(fields["request"], fields["position"])
         if order is not None:
             fields = {"row": order, **{name: values[order] for name, values in fields.items()}}
         fields |= by_request(fields)
-        known: dict[str, Any] = {"input_rows": n, **columns, "items": vocabulary_of(items, fields["item"])}
+        rest: dict[str, Any] = {"input_rows": n, **columns, "items": vocabulary_of(items, fields["item"])}
         if "user" in fields:
-            known["users"] = vocabulary_of(columns.get("users"), fields["user"])
+            rest["users"] = vocabulary_of(columns.get("users"), fields["user"])
         if request is not None:
-            known["requests"] = vocabulary_of(columns.get("requests"), fields["request"])
-        return cls(**(known | fields))
+            rest["requests"] = vocabulary_of(columns.get("requests"), fields["request"])
+        return cls(**(rest | fields))
 
     def __len__(self) -> int:
         return len(self.request)
@@ -245,13 +246,14 @@ class Impressions:
     def __repr__(self) -> str:
         names = ("propensity", "exposure", "prefix", "slate", "shuffled", "pool", "arms", "time")
         extra = ", ".join(name for name in names if getattr(self, name) is not None)
-        of = "no request ids" if self.requests is None else f"{self.n_requests:,} requests"
-        of += ", no user ids" if self.users is None else f" of {len(self.users):,} users"
-        return f"Impressions({len(self):,} of {self.n_items:,} items, {of}" + (f", with {extra})" if extra else ")")
+        requests = "no request ids" if self.requests is None else f"{self.n_requests:,} requests"
+        users = ", no user ids" if self.users is None else f" of {len(self.users):,} users"
+        tail = f", with {extra}" if extra else ""
+        return f"Impressions({len(self):,} of {self.n_items:,} items, {requests}{users}{tail})"
 
-    def where(self, *at: int) -> str:
-        """The rows `at` these positions as messages name them: by their numbers in the input."""
-        return rows_at(self.row[list(at)].tolist())
+    def where(self, *rows: int) -> str:
+        """These `rows` as messages name them: by their numbers in the input."""
+        return rows_at(self.row[list(rows)].tolist())
 
     @property
     def n_requests(self) -> int:
@@ -281,9 +283,8 @@ class Impressions:
     @property
     def gapped(self) -> Bools:
         """Which requests lack a row above another one, (N,)."""
-        first = self.request_ptr[:-1]
-        odd = self.position != np.arange(1, len(self) + 1) - first[self.request]
-        return np.bincount(self.request, odd) > 0
+        expected = np.arange(1, len(self) + 1) - self.request_ptr[:-1][self.request]
+        return np.bincount(self.request, self.position != expected) > 0
 
     @property
     def lengths(self) -> Ints:
@@ -329,7 +330,12 @@ class Impressions:
         """
         if self.user is None or self.users is None:
             raise UndefinedError("to_feedback: this log has no users, so it has no pairs; read it with user=.")
-        theta = _checked_theta(getattr(exam, "theta_", exam), self.depth)
+        theta = np.asarray(getattr(exam, "theta_", exam), np.float64)
+        if theta.ndim != 1 or len(theta) < self.depth or not np.all(np.isfinite(theta) & (theta > 0)):
+            raise InputError(
+                f"to_feedback: θ must be a positive number for each position 1 … {self.depth}, got {theta}; "
+                "fit the examination on a log of this depth."
+            )
         rows = np.flatnonzero(self.reward > 0)
         if len(rows) == 0:
             raise EmptyError("to_feedback: no row has a reward, so there are no positives; check the reward column.")
@@ -345,13 +351,3 @@ class Impressions:
             time=None if self.time is None else self.time[rows], row=self.row[rows].astype(np.int64),
             input_rows=self.input_rows, dropped=self.dropped,
         )  # fmt: skip
-
-
-def _checked_theta(given: npt.ArrayLike, depth: int) -> Floats:
-    theta = np.asarray(given, np.float64)
-    if theta.ndim != 1 or len(theta) < depth or not bool(np.all(np.isfinite(theta) & (theta > 0))):
-        raise InputError(
-            f"to_feedback: θ must be a positive number for each position 1 … {depth}, got {theta}; "
-            "fit the examination on a log of this depth."
-        )
-    return theta

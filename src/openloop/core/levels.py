@@ -67,9 +67,9 @@ class LevelSample:
 
 def spread(shares: Floats, present: Array) -> Floats:
     """Shares by level (L,) over the levels that are `present` (L,): others' go to the nearest on both sides."""
-    found, held = np.where(present, shares, 0.0), np.flatnonzero(present)
+    filled, levels = np.where(present, shares, 0.0), np.flatnonzero(present)
     for r in np.flatnonzero(~present):
-        at = int(np.searchsorted(held, r))
-        near = held[max(at - 1, 0) : at + 1]
-        found[near] += shares[r] / len(near)
-    return found
+        place = int(np.searchsorted(levels, r))
+        near = levels[max(place - 1, 0) : place + 1]
+        filled[near] += shares[r] / len(near)
+    return filled

@@ -46,6 +46,7 @@ class ListMetric:
     gain: Callable[[ListColumns], Column] | None = None
     spread: Callable[[Floats], float] | None = None
     needs: Literal["", "running", "item_features"] = ""
+    running: str | None = None  # the model whose lists others are compared with
 
     def __post_init__(self) -> None:
         if self.k < 1:

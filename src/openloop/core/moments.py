@@ -25,7 +25,7 @@ SUMS = ("n", "gain", "weight", "wgain", "cut", "cutgain", "ideal", "cutideal", "
 class Moments:
     """The sums of one model's gains under one metric: all that an estimator sees of a log.
 
-    Moments of parts of the rows add up to the moments of the whole. U is the number of users, S that of strata.
+    U is the number of users, S that of strata.
 
     Args:
         metric: The metric whose gains δ were summed.
@@ -62,34 +62,32 @@ class Moments:
         >>> m = ol.Moments(metric=ol.metric("mae"), sums=sums, cells=np.array([3.0, 3.0]))
         >>> m.n_users, m.population
         (2, 6.0)
-        >>> (m + m).sums["gain"].sum()
-        np.float64(6.0)
     """
 
     metric: Metric
-    sums: dict[str, Floats]  # each (U, S)
-    cells: Floats  # (U,) |C_u|
+    sums: dict[str, Floats]
+    cells: Floats
     weights: WeightSummary | None = None
-    powers: Floats | None = None  # (S, 3, 3)
-    cut_powers: Floats | None = None  # (S, 3, 3)
+    powers: Floats | None = None
+    cut_powers: Floats | None = None
     cap: float | None = None
-    clipped: float | None = None  # share of rows whose weight was cut
-    floored: float | None = None  # share of propensities that a floor raised
-    kept_weight: float | None = None  # Σ1/max(p, floor) over Σ1/p
-    scaled: bool = True  # whether Σw should add up to the population
-    unbalanced: float | None = None  # Σw/|C| before weights were balanced, which makes it 1; None: they were not
-    whole_users: bool = False  # a split drew users, with all their cells at once
-    caps: dict[float, Floats] = field(default_factory=dict[float, Floats])  # cap → (5,)
+    clipped: float | None = None
+    floored: float | None = None
+    kept_weight: float | None = None
+    scaled: bool = True
+    unbalanced: float | None = None
+    whole_users: bool = False
+    caps: dict[float, Floats] = field(default_factory=dict[float, Floats])
     parts: tuple[float, float, float] | None = None
-    squares: float | None = None  # Σwδ²
-    imputed: Floats | None = None  # (U,) Σ_{C_u} δ̂
-    catalogue: Floats | None = None  # (U, S) candidate cells of each stratum, where the grid of p is known
-    inverse_squares: float | None = None  # Σ 1/p² over the grid where p < 1
+    squares: float | None = None
+    imputed: Floats | None = None
+    catalogue: Floats | None = None
+    inverse_squares: float | None = None
     edges: tuple[float, ...] = ()
-    sample: LevelSample | None = None  # the strata are its levels, and the propensities were fitted with it
-    limits: Floats | None = None  # (S, 2) the least and the largest p of the scored rows in each stratum
+    sample: LevelSample | None = None
+    limits: Floats | None = None
     ids: Array | None = None
-    made: dict[str, Moments] = field(init=False, repr=False, default_factory=dict[str, "Moments"])  # of these, once
+    made: dict[str, Moments] = field(init=False, repr=False, default_factory=dict[str, "Moments"])
 
     def __post_init__(self) -> None:
         shape = self.sums["n"].shape
@@ -170,76 +168,3 @@ class Moments:
                 ids=None,
             )
         return self.made["one user"]
-
-    def __add__(self, other: Moments) -> Moments:
-        """The moments of the whole from those of two parts of its rows."""
-        if (self.metric.name, self.edges, self.cap) != (other.metric.name, other.edges, other.cap):
-            raise AlignmentError("Moments: only moments of one metric, one set of strata and one cap merge.")
-        a, b = (self, other) if _same(self.ids, other.ids) else _aligned(self, other)
-        if (self.metric.groups or "ideal" in self.sums) and bool(np.any((a.sums["n"] > 0) & (b.sums["n"] > 0))):
-            msg = f"{self.metric.name}: a user's gains depend on all its rows; merge parts that hold whole users."
-            raise UndefinedError(msg)
-        if a.n_users != b.n_users:
-            msg = f"Moments: parts of {a.n_users:,} and {b.n_users:,} users are not parts of one population."
-            raise AlignmentError(msg)
-        both = set(a.sums) & set(b.sums)
-        return replace(
-            a,
-            sums={name: a.sums[name] + b.sums[name] for name in a.sums if name in both},
-            weights=None if a.weights is None or b.weights is None else a.weights + b.weights,
-            powers=_plus(a.powers, b.powers),
-            cut_powers=_plus(a.cut_powers, b.cut_powers),
-            clipped=_mean_clipped(a, b),
-            squares=None if a.squares is None or b.squares is None else a.squares + b.squares,
-            limits=_widest(a.limits, b.limits),
-            caps={cap: a.caps[cap] + b.caps[cap] for cap in a.caps if cap in b.caps},
-            parts=_both(a.parts, b.parts),
-        )
-
-
-def _plus(a: Floats | None, b: Floats | None) -> Floats | None:
-    return None if a is None or b is None else a + b
-
-
-def _widest(a: Floats | None, b: Floats | None) -> Floats | None:
-    if a is None or b is None:
-        return None
-    return np.stack([np.minimum(a[:, 0], b[:, 0]), np.maximum(a[:, 1], b[:, 1])], axis=1)
-
-
-def _both(
-    a: tuple[float, float, float] | None, b: tuple[float, float, float] | None
-) -> tuple[float, float, float] | None:
-    return None if a is None or b is None else (a[0] + b[0], a[1] + b[1], a[2] + b[2])
-
-
-def _mean_clipped(a: Moments, b: Moments) -> float | None:
-    if a.clipped is None or b.clipped is None or a.weights is None or b.weights is None:
-        return None
-    n = a.weights.n + b.weights.n
-    return (a.clipped * a.weights.n + b.clipped * b.weights.n) / n if n else 0.0
-
-
-def _same(a: Array | None, b: Array | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _aligned(a: Moments, b: Moments) -> tuple[Moments, Moments]:
-    """Both on the union of their users; a user who is absent from a part has zero sums there."""
-    if a.ids is None or b.ids is None:
-        msg = "Moments: one side names its users and the other does not; accumulate both from frames, or neither."
-        raise AlignmentError(msg)
-    ids = np.union1d(a.ids, b.ids)
-    places = np.searchsorted(ids, a.ids), np.searchsorted(ids, b.ids)
-    cells = np.zeros(len(ids))
-    for part, at in zip((a, b), places, strict=True):
-        cells[at] = part.cells
-    return _spread(a, places[0], ids, cells), _spread(b, places[1], ids, cells)
-
-
-def _spread(part: Moments, at: Array, ids: Array, cells: Floats) -> Moments:
-    sums: dict[str, Floats] = {}
-    for name, values in part.sums.items():
-        sums[name] = np.zeros((len(ids), part.n_strata))
-        sums[name][at] = values
-    return replace(part, sums=sums, cells=cells, ids=ids)

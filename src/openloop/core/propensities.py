@@ -13,7 +13,7 @@ from openloop.errors import AlignmentError, InputError, PropensityError, Undefin
 from openloop.support.arguments import is_number
 
 if TYPE_CHECKING:
-    from openloop.core.cell_means import CellMeans
+    from openloop.propensity.cell_means import CellMeans
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -112,8 +112,8 @@ class Propensities:
     @property
     def kept_weight(self) -> float:
         """Σ1/max(p, floor) / Σ1/p: the share of the weight that the floor keeps. A p of 0 counts as the floor."""
-        own = np.where(self.values > 0, self.values, self.floor)
-        return float(self.weights.sum() / (1.0 / own).sum())
+        values = np.where(self.values > 0, self.values, self.floor)
+        return float(self.weights.sum() / (1.0 / values).sum())
 
     @property
     def clipped(self) -> float:
@@ -143,20 +143,23 @@ class Propensities:
         return self
 
 
-def row_propensities(who: str, given: Any, feedback: Feedback) -> Propensities:
+def row_propensities(caller: str, propensities: Any, feedback: Feedback) -> Propensities:
     """The p of the rows, from an array in Feedback order or of all cells (U, I), Propensities, or a fitted model."""
-    if isinstance(given, np.ndarray):
-        cells = given.shape == (feedback.n_users, feedback.n_items)
-        given = Propensities(values=cast("Floats", given[feedback.user, feedback.item] if cells else given))
-    elif not isinstance(given, Propensities):
-        if not hasattr(given, "predict"):
-            kind = type(given).__name__
-            raise InputError(f"{who}: propensities must be Propensities, a fitted model, an array or None, got {kind}.")
-        given = predicted_by(who, given, feedback)
-    return given.check(feedback)
+    if isinstance(propensities, np.ndarray):
+        is_grid = propensities.shape == (feedback.n_users, feedback.n_items)
+        values = propensities[feedback.user, feedback.item] if is_grid else propensities
+        propensities = Propensities(values=cast("Floats", values))
+    elif not isinstance(propensities, Propensities):
+        if not hasattr(propensities, "predict"):
+            kind = type(propensities).__name__
+            raise InputError(
+                f"{caller}: propensities must be Propensities, a fitted model, an array or None, got {kind}."
+            )
+        propensities = predicted_by(caller, propensities, feedback)
+    return propensities.check(feedback)
 
 
-def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
+def predicted_by(caller: str, model: Any, feedback: Feedback) -> Propensities:
     """The p of the rows by a fitted model, checked: your own class needs only `fit` and `predict`.
 
     What such a class does not declare is taken cautiously, so a verdict needs more. Without `sees_rating` its
@@ -165,27 +168,27 @@ def predicted_by(who: str, model: Any, feedback: Feedback) -> Propensities:
     """
     name = type(model).__name__
     if isinstance(model, type):
-        raise InputError(f"{who}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(log).")
+        raise InputError(f"{caller}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(log).")
     try:
-        found = model.predict(feedback)
+        p = model.predict(feedback)
     except AttributeError as error:
         if any(key.endswith("_") and not key.startswith("_") for key in vars(model)):
             raise
         raise not_fitted(name) from error  # of a class of one's own, which need not check that itself
-    if not isinstance(found, Propensities):
+    if not isinstance(p, Propensities):
         raise InputError(
-            f"{who}: {name}.predict(feedback) must return Propensities, got {type(found).__name__}; return "
+            f"{caller}: {name}.predict(feedback) must return Propensities, got {type(p).__name__}; return "
             "ol.Propensities(values=p, fingerprint=feedback.fingerprint)."
         )
-    if found.fingerprint is None and len(found) == len(feedback):
-        found = replace(found, fingerprint=feedback.fingerprint)
+    if p.fingerprint is None and len(p) == len(feedback):
+        p = replace(p, fingerprint=feedback.fingerprint)
     if any(kind.__module__.startswith("openloop.") for kind in type(model).__mro__):
-        return found  # which says all of it
-    told = found.blind or found.by_rating or found.modelled or found.sample is not None or found.base is not None
+        return p  # which says all of it
+    is_declared = p.blind or p.by_rating or p.modelled or p.sample is not None or p.base is not None
     sees = getattr(model, "sees_rating", False)
     return replace(
-        found, blind=found.blind or not (told or sees), modelled=found.modelled or (sees and not told),
-        by_cells=found.by_cells or getattr(model, "fits_cells", True),
+        p, blind=p.blind or not (is_declared or sees), modelled=p.modelled or (sees and not is_declared),
+        by_cells=p.by_cells or getattr(model, "fits_cells", True),
     )  # fmt: skip
 
 
@@ -199,16 +202,16 @@ def grid_of(model: Any) -> Floats | None:
         return None
 
 
-def check_exposure(who: str, p: Propensities, log: Feedback) -> None:
+def check_exposure(caller: str, p: Propensities, log: Feedback) -> None:
     """Refuse p that were fitted on a log of positives: they are not the probability that a cell was shown."""
     if log.positives and p.blind and np.ptp(p.values) > 0:  # the same p for all cells cancels nothing
-        raise not_exposure(who)
+        raise not_exposure(caller)
 
 
-def not_exposure(who: str) -> UndefinedError:
+def not_exposure(caller: str) -> UndefinedError:
     """The error of propensities that were fitted on a log of positives."""
     return UndefinedError(
-        f"{who}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are "
+        f"{caller}: this log holds positives only (clicks, plays, purchases), so propensities fitted on it are "
         "probabilities of being shown and liked, and weights 1/p would cancel the liking; give the probability of "
         "being shown as a column of the log, or pass no propensities: an audit then says for which shares of "
         "popularity that are exposure the order holds."
@@ -255,13 +258,13 @@ def part_probability(p: Any, s: Any, t: Any) -> Any:
 
 def _probabilities(p: Any) -> Any:
     try:
-        found = np.asarray(p, np.float64)
+        values = np.asarray(p, np.float64)
     except (TypeError, ValueError) as error:
         raise PropensityError(f"observed_probability: p must hold numbers, got {p!r}; give probabilities.") from error
-    odd = found[~((found > 0) & (found <= 1))]
-    if odd.size:
-        raise PropensityError(f"observed_probability: p must lie in (0, 1], got {odd.flat[0]:g}; drop or repair it.")
-    return found if found.ndim else float(found)
+    bad = values[~((values > 0) & (values <= 1))]
+    if bad.size:
+        raise PropensityError(f"observed_probability: p must lie in (0, 1], got {bad.flat[0]:g}; drop or repair it.")
+    return values if values.ndim else float(values)
 
 
 def check_shares(share: Any, excluded_share: Any) -> None:

@@ -6,8 +6,9 @@ kind: sips, rips, iips, pbm, pi, affine, or that of dcg.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from typing import Any
 
 import numpy as np
 
@@ -104,41 +105,23 @@ class ShownMoments:
         """What the value is a mean over, by cluster (U,): requests, or for ctr the positions shown."""
         return self.shown.sum(axis=1) if self.metric == "ctr" else self.requests
 
-    def __add__(self, other: ShownMoments) -> ShownMoments:
-        """The moments of the whole from those of two parts of its requests."""
-        if (self.kind, self.metric, self.depth) != (other.kind, other.metric, other.depth):
-            raise AlignmentError("ShownMoments: only moments of one kind of weights, one metric and one depth merge.")
-        a, b = (self, other) if _same(self.ids, other.ids) else _aligned(self, other)
-        if a.n_clusters != b.n_clusters:
-            msg = f"ShownMoments: parts of {a.n_clusters:,} and {b.n_clusters:,} clusters are not parts of one log."
-            raise AlignmentError(msg)
-        summed = {name: getattr(a, name) + getattr(b, name) for name in (*BY_POSITION, *OVER_ROWS, "requests")}
-        direct = None if a.direct is None or b.direct is None else a.direct + b.direct
-        return replace(a, **summed, direct=direct)
 
+def merged(parts: Sequence[ShownMoments]) -> ShownMoments:
+    """The moments of all requests from those of parts of them; parts of the same cluster add up.
 
-def merged(parts: list[ShownMoments]) -> ShownMoments:
-    """The moments of the whole from those of its parts."""
-    return reduce(lambda a, b: a + b, parts)
-
-
-def _same(a: Array | None, b: Array | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _aligned(a: ShownMoments, b: ShownMoments) -> tuple[ShownMoments, ShownMoments]:
-    """Both on the union of their clusters; one that is absent from a part has zero sums there."""
-    if a.ids is None or b.ids is None:
-        raise AlignmentError("ShownMoments: one side names its clusters and the other does not; name both or neither.")
-    ids = np.union1d(a.ids, b.ids)
-    return _spread(a, a.ids, ids), _spread(b, b.ids, ids)
-
-
-def _spread(part: ShownMoments, own: Array, ids: Array) -> ShownMoments:
-    at, found = np.searchsorted(ids, own), dict[str, Floats]()
+    Clusters are matched by their ids, which parts have all or none; without ids all parts have the same clusters.
+    """
+    first, ids = parts[0], None
+    places: list[Any] = [slice(None)] * len(parts)
+    if first.ids is not None:
+        ids, place = np.unique(
+            np.concatenate([part.ids for part in parts if part.ids is not None]), return_inverse=True
+        )
+        places = np.split(place, np.cumsum([part.n_clusters for part in parts])[:-1])
+    sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in OVER_ROWS}
     for name in (*BY_POSITION, "requests", "direct"):
-        values = getattr(part, name)
-        if values is not None:
-            found[name] = np.zeros((len(ids), *values.shape[1:]))
-            found[name][at] = values
-    return replace(part, **found, ids=ids)
+        if getattr(first, name) is not None:
+            sums[name] = np.zeros((first.n_clusters if ids is None else len(ids), *getattr(first, name).shape[1:]))
+            for part, place in zip(parts, places, strict=True):
+                sums[name][place] += getattr(part, name)
+    return replace(first, **sums, ids=ids)

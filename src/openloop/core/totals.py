@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -25,10 +26,10 @@ def smooth(function: Function, columns: Floats) -> tuple[float, Floats, Floats]:
     return float(function(totals)), gradient, len(columns) * (slope - slope.mean())
 
 
-def complex_step(function: Function, at: Floats) -> Floats:
+def complex_step(function: Function, totals: Floats) -> Floats:
     """∇f by f(x + ih)/h: exact to rounding, because no difference is taken (Squire & Trapp 1998)."""
-    step = 1e-30 * np.maximum(np.abs(at), 1.0)
-    points = at + 1j * np.diag(step)  # (m, m)
+    step = 1e-30 * np.maximum(np.abs(totals), 1.0)
+    points = totals + 1j * np.diag(step)  # (m, m)
     return np.imag(function(points)) / step
 
 
@@ -37,8 +38,8 @@ def leave_one_out(function: Function, columns: Floats) -> Floats:
     totals = columns.sum(axis=0)  # (m,)
     with np.errstate(invalid="ignore", divide="ignore"):
         # A block of users at a time: what the function makes on its way stays in the cache.
-        left = [function(totals - columns[at : at + BLOCK]) for at in range(0, len(columns), BLOCK)]
-        return np.concatenate([np.empty(0), *left]) - function(totals)
+        values = [function(totals - columns[start : start + BLOCK]) for start in range(0, len(columns), BLOCK)]
+        return np.concatenate([np.empty(0), *values]) - function(totals)
 
 
 def squared(parts: Floats) -> float:
@@ -55,18 +56,6 @@ def freedom(units: int, effective: Any, heavy: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Scaled:
-    """A function times a factor."""
-
-    inner: Function
-    factor: float
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., m)."""
-        return self.inner(totals) * self.factor
-
-
-@dataclass(frozen=True, slots=True)
 class Shifted:
     """A number less the one total."""
 
@@ -78,49 +67,23 @@ class Shifted:
 
 
 @dataclass(frozen=True, slots=True)
-class Combined:
-    """f of the first m totals plus or minus g of the others."""
+class Composed:
+    """rule(f, g, …): f is a function of the first totals, g of those that follow; each has their number beside it."""
 
-    f: Function
-    g: Function
-    m: int
-    sign: float
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., m + n)."""
-        return self.f(totals[..., : self.m]) + self.sign * self.g(totals[..., self.m :])
-
-
-@dataclass(frozen=True, slots=True)
-class Root:
-    """The square root of a function."""
-
-    inner: Function
+    rule: Callable[..., Any]
+    parts: tuple[tuple[Function, int], ...]
 
     def __call__(self, totals: Any) -> Any:
         """The value at the totals (..., m)."""
-        return np.sqrt(self.inner(totals))
+        ends = accumulate(size for _, size in self.parts)
+        return self.rule(*(f(totals[..., end - m : end]) for (f, m), end in zip(self.parts, ends, strict=True)))
 
 
-@dataclass(frozen=True, slots=True)
-class Lift:
-    """f of the first m totals over g of the others, less 1."""
-
-    f: Function
-    g: Function
-    m: int
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., m + n)."""
-        return self.f(totals[..., : self.m]) / self.g(totals[..., self.m :]) - 1.0
+def single(totals: Any) -> Any:
+    """The one total itself."""
+    return totals[..., 0]
 
 
-@dataclass(frozen=True, slots=True)
-class Corrected:
-    """A function plus one more total: what a fitted nuisance adds to each user's part, of which the sum is 0."""
-
-    inner: Function
-
-    def __call__(self, totals: Any) -> Any:
-        """The value at the totals (..., m + 1)."""
-        return self.inner(totals[..., :-1]) + totals[..., -1]
+def relative_gain(a: Any, b: Any) -> Any:
+    """a/b − 1."""
+    return a / b - 1.0

@@ -91,13 +91,13 @@ class Vocabulary:
         Returns:
             An int32 array of the shape of `values`.
         """
-        wanted = np.asarray(values)
-        if (wanted.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
-            return np.full(wanted.shape, -1, np.int32)
-        if self.ids.dtype.kind == "i" and wanted.size > len(self.ids) and self._span <= MAX_SPAN * len(self.ids):
-            return self.looked_up(wanted)
-        at = np.minimum(np.searchsorted(self.ids, wanted), len(self.ids) - 1)
-        return np.where(self.ids[at] == wanted, at, -1).astype(np.int32)
+        sought = np.asarray(values)
+        if (sought.dtype.kind in "iub") != (self.ids.dtype.kind == "i"):
+            return np.full(sought.shape, -1, np.int32)
+        if self.ids.dtype.kind == "i" and sought.size > len(self.ids) and self._span <= MAX_SPAN * len(self.ids):
+            return self.looked_up(sought)
+        place = np.minimum(np.searchsorted(self.ids, sought), len(self.ids) - 1)
+        return np.where(self.ids[place] == sought, place, -1).astype(np.int32)
 
     @property
     def _span(self) -> int:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from openloop.core.feedback import Floats
+from openloop.core.feedback import Array, Floats
 from openloop.support.wording import percent
 
 BINS_PER_OCTAVE = 16  # a quantile is right to 2^(1/16), 4.4 %
@@ -37,52 +36,27 @@ class WeightSummary:
     histogram: npt.NDArray[np.int64] = field(repr=False)
 
     @classmethod
-    def of(cls, weights: Floats) -> WeightSummary:
-        """The summary of an array of weights, each at least 1."""
-        return cls(
-            n=len(weights),
-            total=float(weights.sum()),
-            squares=float(np.square(weights).sum()),
-            largest=float(weights.max(initial=0.0)),
-            smallest_propensity=float(1.0 / weights.max(initial=1.0)),
-            histogram=np.bincount(weight_bin(weights), minlength=N_BINS),
-        )
-
-    @classmethod
-    def counted(cls, weights: Floats, times: npt.NDArray[np.int64]) -> WeightSummary:
-        """The summary of weights, each of which so many rows have."""
-        there = weights[times > 0]
+    def of(cls, weights: Floats, times: npt.ArrayLike = 1) -> WeightSummary:
+        """The summary of an array of weights, each at least 1; each is there so many times."""
+        times = np.broadcast_to(np.asarray(times, np.int64), weights.shape)
+        present = weights if times.all() else weights[times > 0]
         return cls(
             n=int(times.sum()),
-            total=float(weights @ times),
-            squares=float(np.square(weights) @ times),
-            largest=float(there.max(initial=0.0)),
-            smallest_propensity=float(1.0 / there.max(initial=1.0)),
+            total=float((weights * times).sum()),
+            squares=float((np.square(weights) * times).sum()),
+            largest=float(present.max(initial=0.0)),
+            smallest_propensity=float(1.0 / present.max(initial=1.0)),
             histogram=np.bincount(weight_bin(weights), times, minlength=N_BINS).astype(np.int64),
-        )
-
-    def __add__(self, other: WeightSummary) -> WeightSummary:
-        return WeightSummary(
-            n=self.n + other.n,
-            total=self.total + other.total,
-            squares=self.squares + other.squares,
-            largest=max(self.largest, other.largest),
-            smallest_propensity=min(self.smallest_propensity, other.smallest_propensity),
-            histogram=self.histogram + other.histogram,
         )
 
     def cut(self, cap: float, total: float) -> WeightSummary:
         """The summary of min(w, cap), whose sum is known; Σ of squares from the histogram, right to a few percent."""
         middles = np.minimum(2 ** ((np.arange(N_BINS) + 0.5) / BINS_PER_OCTAVE), cap)
         bins = np.minimum(np.arange(N_BINS), weight_bin(np.array([cap]))[0])
-        return WeightSummary(
-            n=self.n,
-            total=total,
-            squares=float((self.histogram * middles**2).sum()),
-            largest=min(self.largest, cap),
-            smallest_propensity=self.smallest_propensity,
+        return replace(
+            self, total=total, squares=float((self.histogram * middles**2).sum()), largest=min(self.largest, cap),
             histogram=np.bincount(bins, self.histogram, minlength=N_BINS).astype(np.int64),
-        )
+        )  # fmt: skip
 
     @property
     def effective_size(self) -> float:
@@ -96,16 +70,16 @@ class WeightSummary:
 
     def quantile(self, q: float) -> float:
         """The q-quantile of the weights, from the histogram: the middle of its bin, never above the largest."""
-        at = int(np.searchsorted(np.cumsum(self.histogram), q * self.n))
-        return min(float(2 ** ((min(at, N_BINS - 1) + 0.5) / BINS_PER_OCTAVE)), self.largest)
+        step = min(int(np.searchsorted(np.cumsum(self.histogram), q * self.n)), N_BINS - 1)
+        return min(float(2 ** ((step + 0.5) / BINS_PER_OCTAVE)), self.largest)
 
 
-def repeated_quantile(values: Floats, times: npt.NDArray[Any], q: float) -> float:
+def repeated_quantile(values: Floats, times: Array, q: float) -> float:
     """The q-quantile of values of which each is there so many times, as `numpy.quantile` has it."""
     order = np.argsort(values, kind="stable")
     ends, place = np.cumsum(times[order]), q * (float(times.sum()) - 1.0)
-    low, high = (values[order][np.searchsorted(ends, at, side="right")] for at in (np.floor(place), np.ceil(place)))
-    return float(low + (high - low) * (place - np.floor(place)))
+    low, high = values[order][np.searchsorted(ends, [np.floor(place), np.ceil(place)], side="right")]
+    return float(low + (high - low) * (place % 1))
 
 
 def weight_bin(weights: Floats) -> npt.NDArray[np.int64]:
@@ -157,33 +131,29 @@ class Diagnostics:
     largest_share: float | None = None
     quantiles: dict[float, float] = field(default_factory=dict[float, float])
     clipped_share: float | None = None
-    kept_weight: float | None = None  # Σ of the weights over Σ1/p, where a cap or a floor cut them
-    coarse_share: float | None = None  # of the population, in strata inside which p differs much
-    typical_relevant: float | None = None  # median |S_u|, of an average of users' own ratios
+    kept_weight: float | None = None
+    coarse_share: float | None = None
+    typical_relevant: float | None = None
     cap: float | None = None
     smallest_propensity: float | None = None
     mass: float | None = None
     shares: tuple[float, ...] | None = None
     inverse_squares: float | None = None
     population: float | None = None
-    loss_variance: float | None = None  # S², of δ over the population's cells
-    effective_users: float | None = None  # (Σψ²)²/Σψ⁴
-    largest_user_share: float | None = None  # of Σψ²
-    reach: float | None = None  # Σwθ/ΣΘ: the part of the model's exposure that impressions support
-    matches: tuple[int, ...] | None = None  # rows with a weight at each position
-    effective_clicks: float | None = None  # (Σwc)²/Σ(wc)²
-    effective_rows: float | None = None  # (Σw)²/Σw² at the position where it is least
+    loss_variance: float | None = None
+    effective_users: float | None = None
+    largest_user_share: float | None = None
+    reach: float | None = None
+    matches: tuple[int, ...] | None = None
+    effective_clicks: float | None = None
+    effective_rows: float | None = None
     flags: tuple[str, ...] = ()
 
     def resting_on(self, effective_users: float, largest_user_share: float) -> Diagnostics:
         """The same with these `effective_users` and `largest_user_share`, and the flag that follows from them."""
-        old, new = (_uneven_users(self.users, *found) for found in (
-            (self.effective_users, self.largest_user_share), (effective_users, largest_user_share)
-        ))  # fmt: skip
-        kept = tuple(flag for flag in self.flags if flag not in old)
-        return replace(
-            self, effective_users=effective_users, largest_user_share=largest_user_share, flags=(*kept, *new)
-        )
+        changed = replace(self, effective_users=effective_users, largest_user_share=largest_user_share)
+        flags = (flag for flag in self.flags if flag not in _uneven_users(self))
+        return replace(changed, flags=(*flags, *_uneven_users(changed)))
 
     def flagged(self, *flags: str) -> Diagnostics:
         """The same with more `flags`."""
@@ -192,32 +162,21 @@ class Diagnostics:
 
 def diagnose(summary: WeightSummary, users: int, population: float, clipped: float | None) -> Diagnostics:
     """Diagnostics of a weighted estimate over `population` cells."""
-    mass = summary.total / population
     return Diagnostics(
-        n=summary.n,
-        users=users,
-        effective_size=summary.effective_size,
-        largest_share=summary.largest_share,
+        n=summary.n, users=users, effective_size=summary.effective_size, largest_share=summary.largest_share,
         quantiles={q: summary.quantile(q) for q in (0.5, 0.9, 0.99)} | {1.0: summary.largest},
-        clipped_share=clipped,
-        smallest_propensity=summary.smallest_propensity,
-        mass=mass,
+        clipped_share=clipped, smallest_propensity=summary.smallest_propensity, mass=summary.total / population,
         population=population,
         flags=tuple(support_flags(summary.n, users, summary.effective_size, summary.largest_share)),
-    )
+    )  # fmt: skip
 
 
 def mass_flag(mass: float) -> tuple[str, ...]:
     """The flag for weights that do not add up to the population."""
-    low, high = MASS_RANGE
-    if low <= mass <= high:
+    if MASS_RANGE[0] <= mass <= MASS_RANGE[1]:
         return ()
-    return (
-        (
-            f"the weights add up to {mass:.2f} of the population, not to 1: the scale of propensities or population is "
-            "wrong"
-        ),
-    )
+    says = f"the weights add up to {mass:.2f} of the population, not to 1"
+    return (f"{says}: the scale of propensities or population is wrong",)
 
 
 def support_flags(n: int, users: int, effective_size: float | None, largest_share: float | None) -> list[str]:
@@ -232,16 +191,14 @@ def support_flags(n: int, users: int, effective_size: float | None, largest_shar
 
 def few_users(users: int) -> list[str]:
     """The flag for too few users."""
-    if users >= THIN_SAMPLE:
-        return []
-    return [f"only {users} users have scored rows, so the interval over users is unreliable"]
+    says = f"only {users} users have scored rows, so the interval over users is unreliable"
+    return [says] if users < THIN_SAMPLE else []
 
 
-def _uneven_users(users: int, effective: float | None, largest: float | None) -> tuple[str, ...]:
+def _uneven_users(d: Diagnostics) -> tuple[str, ...]:
     """The flag for few users among many who carry an estimate."""
-    if effective is None or largest is None or effective >= THIN_SAMPLE or users < THIN_SAMPLE:
+    effective, largest = d.effective_users, d.largest_user_share
+    if effective is None or largest is None or effective >= THIN_SAMPLE or d.users < THIN_SAMPLE:
         return ()
-    found = (
-        f"it rests on {effective:.1f} effective users, and one user has {percent(largest)} of its variance over users"
-    )
-    return (f"few users carry this estimate: {found}",)
+    users = f"{effective:.1f} effective users, and one user has {percent(largest)} of its variance over users"
+    return (f"few users carry this estimate: it rests on {users}",)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -66,6 +66,10 @@ def read(
     skip: int = 0,
     comment: str | None = None,
     uniform: bool = False,
+    propensity_model: Any = None,
+    user_features: Any = None,
+    item_features: Any = None,
+    min_item_rows: int = 0,
     position: Column = None,
     **shown: Any,
 ) -> Feedback | Impressions:
@@ -109,6 +113,10 @@ def read(
         skip: The number of lines to skip at the start of delimited text.
         comment: What lines begin with that are comments.
         uniform: Whether the log is a uniform sample of the population's cells.
+        propensity_model: What made the column of p, where it was fitted: a fitted model, or its name.
+        user_features: Covariates of the users, for propensities.
+        item_features: Covariates of the items, likewise, and for the similarity of lists.
+        min_item_rows: Items with fewer rows leave the population of an audit.
         position: The column of positions, from 1. It makes the log Impressions.
         **shown: Columns of impressions: `request` (the list; `request=False` says that there is none), `reward` (a
             click, or any number that is not negative), and what the logging policy did: `exposure` (a list of columns,
@@ -141,7 +149,12 @@ def read(
     if position is not None or shown:
         _refuse_mixture(position, shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
     if position is None:
-        return request.events(source).merged(duplicates)
+        if min_item_rows < 0:
+            raise InputError(f"min_item_rows={min_item_rows}: give the least number of rows of an item, such as 30.")
+        return replace(
+            request.events(source).merged(duplicates), propensity_model=propensity_model, user_features=user_features,
+            item_features=item_features, min_item_rows=min_item_rows,
+        )  # fmt: skip
     columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
     table = open_source(source, columns.named, request.form)
     return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, like), strict=True)), unknown)

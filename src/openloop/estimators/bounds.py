@@ -56,16 +56,16 @@ def hoeffding(estimate: Estimate, bound: float, level: float = 0.95) -> Interval
         >>> round(low, 2), round(high, 2)
         (-0.22, 1.3)
     """
-    known = estimate.diagnostics
+    facts = estimate.diagnostics
     if estimate.method != "ips" or estimate.root:
         msg = f"hoeffding: Proposition 3.1 is about ips of a mean, this is {estimate.method} of {estimate.metric}."
         raise UndefinedError(msg)
-    if known.inverse_squares is None or known.population is None:
+    if facts.inverse_squares is None or facts.population is None:
         msg = "hoeffding: needs the whole grid of propensities; evaluate with a fitted model that has matrix()."
         raise UndefinedError(msg)
     if not bound > 0:
         raise InputError(f"hoeffding: bound must be a positive upper limit of δ, got {bound}.")
-    half = _tail(bound**2 * known.inverse_squares, known.population, 1 - level)
+    half = _tail(bound**2 * facts.inverse_squares, facts.population, 1 - level)
     return Interval(estimate.value - half, estimate.value + half)
 
 

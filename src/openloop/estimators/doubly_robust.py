@@ -27,8 +27,8 @@ def doubly_robust(m: Moments) -> Estimate:
     if m.imputed is None:
         raise undefined(m, "dr", "it needs imputed losses; pass imputation=")
     columns = np.column_stack([m.stack("wgain")[:, 0, 0], m.cells, m.imputed])  # (U, 3)
-    found = estimate(m, "dr", columns, corrected, m.powers, [(BASIS["wgain"], 0)])
-    return flag(found, *mass_flag(m.mass))
+    plain = estimate(m, "dr", columns, corrected, m.powers, [(BASIS["wgain"], 0)])
+    return flag(plain, *mass_flag(m.mass))
 
 
 def corrected(totals: Any) -> Any:

@@ -35,13 +35,13 @@ class Ladder:
         rows = np.asarray(rows, np.float64)
         return cls(low=values, high=values, rows=rows, mass=rows / values)
 
-    def refined(self, at: npt.NDArray[np.int64], finer: Ladder) -> Ladder:
+    def refined(self, steps: npt.NDArray[np.int64], finer: Ladder) -> Ladder:
         """The same with the steps `at` replaced by finer ones."""
-        kept = np.setdiff1d(np.arange(len(self.low)), at)
-        order = np.argsort(np.concatenate([self.low[kept], finer.low]), kind="stable")
+        remaining = np.setdiff1d(np.arange(len(self.low)), steps)
+        order = np.argsort(np.concatenate([self.low[remaining], finer.low]), kind="stable")
 
-        def merged(own: Floats, other: Floats) -> Floats:
-            return np.concatenate([own[kept], other])[order]
+        def merged(values: Floats, other: Floats) -> Floats:
+            return np.concatenate([values[remaining], other])[order]
 
         return Ladder(
             low=merged(self.low, finer.low), high=merged(self.high, finer.high),
@@ -156,9 +156,9 @@ def _counted(propensity: Floats) -> tuple[Floats, Floats]:
 
 def snap(raw: npt.ArrayLike, below: Any, above: Any) -> tuple[float, ...]:
     """Each raw edge moved to the midpoint between the distinct values around it; doubles and outer ones go."""
-    found: list[float] = []
+    edges: list[float] = []
     for q in np.asarray(raw, np.float64):
         low, high = float(below(q)), float(above(q))
-        if high > low and (not found or (low + high) / 2 > found[-1]):
-            found.append((low + high) / 2)
-    return tuple(found)
+        if high > low and (not edges or (low + high) / 2 > edges[-1]):
+            edges.append((low + high) / 2)
+    return tuple(edges)

@@ -39,14 +39,14 @@ class ByLevel:
         tilt = self._tilt(totals[..., 3 * L + self.cells :])  # (..., L), 1 at the log's totals
         filled = np.real(mass) > 0  # a level may be empty without a user
         per_mass = np.where(filled, self.shares * tilt / np.where(filled, mass, 1.0), 0.0)
-        held, plain = ((x * top).sum(axis=-1) for x in (per_mass, tilt))
+        fixed, plain = ((x * top).sum(axis=-1) for x in (per_mass, tilt))
         if not self.cells:
-            return self._blended(held / (per_mass * bottom).sum(axis=-1), plain / (tilt * bottom).sum(axis=-1))
+            return self._blended(fixed / (per_mass * bottom).sum(axis=-1), plain / (tilt * bottom).sum(axis=-1))
         lost = self.shares.sum() / np.where(filled, self.shares, 0.0).sum(axis=-1)
-        return self._blended(held * lost, plain / totals[..., 3 * L])
+        return self._blended(fixed * lost, plain / totals[..., 3 * L])
 
-    def _blended(self, held: Any, plain: Any) -> Any:
-        return (1 - self.blend) * held + self.blend * plain
+    def _blended(self, fixed: Any, plain: Any) -> Any:
+        return (1 - self.blend) * fixed + self.blend * plain
 
     def _tilt(self, drawn: Any) -> Any:
         """How far another sample would change each level's share, the shares adding up to the same."""
@@ -86,6 +86,6 @@ def sample_effects(sample: LevelSample, slopes: Floats) -> Floats:
     (1/n₀) Σ_r π_r(δ̄_r − θ)²; under `exclude` it is U·I·π_r/(U·I·π_r − excluded_r) times as much.
     """
     slopes = slopes * sample.leverage
-    seen = sample.shares > 0
-    spread = np.sqrt(sample.size * np.where(seen, sample.shares, 1.0))
-    return np.where(seen, (slopes - sample.shares * slopes.sum()) / spread, 0.0)
+    present = sample.shares > 0
+    spread = np.sqrt(sample.size * np.where(present, sample.shares, 1.0))
+    return np.where(present, (slopes - sample.shares * slopes.sum()) / spread, 0.0)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from openloop.core.estimate import Estimate
 from openloop.core.moments import Moments
@@ -39,6 +39,7 @@ class Method:
     bins: Bins = "mass"
     share: Share | None = None  # None: the metric's own, see `stratified.default_share`
     imputes: bool = False
+    imputation: Any = None
     by_level: bool = False
     totals: tuple[str, ...] = ()
     linear: bool = True
@@ -79,14 +80,39 @@ def method(name: str | Method) -> Method:
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NameFormatError(f'estimator {quoted(name)}: give its name, such as "snips".')
-    stem, at, rest = name.strip().lower().partition("@")
-    if not at and stem in PLAIN:
+    stem, sign, rest = name.strip().lower().partition("@")
+    if not sign and stem in PLAIN:
         return PLAIN[stem]
-    if at and stem == "clipped":
+    if sign and stem == "clipped":
         return _clipped(name, rest)
-    if at and stem == "stratified":
+    if sign and stem == "stratified":
         return _stratified(name, rest)
     raise NameFormatError(f"estimator {quoted(name)} is not known.{did_you_mean(name, NAMES)}")
+
+
+def dr(imputation: Any, *, kind: str = "") -> Any:
+    """The doubly robust estimator with imputed ratings: mean(imputed) + ips(residual).
+
+    Args:
+        imputation: A recommender or U × I array of imputed ratings, fitted without the scored cells. For impressions a
+            reward for each item.
+        kind: For impressions the weights that it corrects by, such as "pbm".
+
+    Returns:
+        An estimator for `estimators=`.
+
+    Examples:
+        >>> world = ol.simulate.movie_lovers()
+        >>> imputed = np.full((100, 60), 3.0)
+        >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=[ol.dr(imputed)])
+        >>> result.estimators
+        ('dr',)
+    """
+    if not kind:
+        return replace(PLAIN["dr"], imputation=imputation)
+    from openloop.estimators.shown import shown_method
+
+    return replace(shown_method(f"{kind}_dr"), imputation=imputation)
 
 
 def _clipped(name: str, text: str) -> Method:

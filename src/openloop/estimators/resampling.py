@@ -84,8 +84,8 @@ def bootstrap(
     seed = int(np.random.default_rng(rng).integers(2**63))
     totals = _sums(estimate.columns, replicates, seed, threads, device)  # (B, m)
     with np.errstate(invalid="ignore", divide="ignore"):  # a replicate may leave out every user that counts
-        found = np.asarray(estimate.function(totals), np.float64) + _sampled(estimate, replicates, seed)
-    return Bootstrap(estimate=estimate, replicates=found)
+        values = np.asarray(estimate.function(totals), np.float64) + _sampled(estimate, replicates, seed)
+    return Bootstrap(estimate=estimate, replicates=values)
 
 
 def probability_of_being_best(

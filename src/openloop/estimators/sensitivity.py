@@ -1,9 +1,10 @@
 """How far an estimate can move when every propensity may be off by up to Γ, either way.
 
 A row's weight is w = a + bλ with λ ∈ [1/Γ, Γ] free per row, and w = a + b as it was estimated.
-- form="odds": the odds of being observed are off by λ⁻¹, so p stays a probability. In a part of share s with an
-  excluded part of share t, p is tilted and π = p·s/(1 − p·t) recomputed from it: a = (1 − t)/s, b = (1/p − 1)/s.
-- form="ratio": the weight is off by a factor, a = 0 and b = w. It is for p that have no scale.
+a is `certain`, the weight of a row with p = 1:
+- 1: the odds of being observed are off by λ⁻¹, so p stays a probability. In a part of share s with an excluded part of
+  share t, p is tilted and π = p·s/(1 − p·t) recomputed from it: a = (1 − t)/s, b = (1/p − 1)/s.
+- 0: the weight is off by a factor, b = w. It is for p that have no scale.
 
 These are the fractional programs of Zhao, Small & Bhattacharya 2019; bounds have each λ at Γ or 1/Γ. Only propensities
 move: the rows, their relevance, the rankings and N stay. In nDCG's normaliser the order of the ideal stays as well;
@@ -13,21 +14,20 @@ see `user_ratio_bounds`.
 from __future__ import annotations
 
 import math
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Array, Floats
-from openloop.errors import InputError, UndefinedError
+from openloop.errors import UndefinedError
+from openloop.kernels.tilting import TiltedRows, highest_means
 
 MAX_GAMMA = 1e6  # the largest Γ that is tried: a difference that holds up to here has Γ* = ∞
 TOLERANCE = 1e-6  # of Γ*, relative
-ROUNDING = 1e-9  # of a weight: 1/π and (1 − t)/s are equal at p = 1 but for this
 
 Codes = npt.NDArray[np.integer]
 Bounds = tuple[Floats, Floats]  # low and high, one for each Γ
-Form = Literal["odds", "ratio"]
 
 
 class Tilt(NamedTuple):
@@ -37,20 +37,9 @@ class Tilt(NamedTuple):
     moving: Floats
 
     @classmethod
-    def of(cls, name: str, weight: Floats, form: str = "odds", certain: Floats | float = 1.0) -> Tilt:
-        """a and b of weights; `certain` is (1 − t)/s, the weight of a row with p = 1."""
-        if form not in ("odds", "ratio"):
-            raise InputError(f'{name}: form must be "odds" or "ratio", got {form!r}.')
-        if form == "ratio":
-            return cls(np.zeros(len(weight)), weight)
+    def of(cls, weight: Floats, certain: Floats | float) -> Tilt:
+        """a and b of weights; 1/π and (1 − t)/s are equal at p = 1 but for rounding."""
         fixed = np.broadcast_to(np.asarray(certain, np.float64), weight.shape)
-        low = weight < fixed * (1 - ROUNDING)
-        if low.any():
-            at = int(np.argmax(low))
-            raise InputError(
-                f"{name}: {int(low.sum()):,} weights are below {fixed[at]:g}, that of p = 1, as {weight[at]:g}: they "
-                'have no odds; use form="ratio".'
-            )
         return cls(np.ascontiguousarray(fixed), np.maximum(weight - fixed, 0.0))
 
 
@@ -64,8 +53,8 @@ def log_gamma(parts: Any) -> Any:
     root = np.sqrt(D * D + 4.0 * A * B)
     falling = (np.real(D) < 0) | ((np.real(D) == 0) & (np.real(A) > np.real(B)))  # at D = 0 the one without 0/0
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = np.log(np.where(falling, 2.0 * A, D + root)) - np.log(np.where(falling, root - D, 2.0 * B))
-    return np.where(np.isnan(found), 0.0, found)  # 0/0: no difference at all
+        log = np.log(np.where(falling, 2.0 * A, D + root)) - np.log(np.where(falling, root - D, 2.0 * B))
+    return np.where(np.isnan(log), 0.0, log)  # 0/0: no difference at all
 
 
 def critical_gamma(fixed: float, positive: float, negative: float) -> float:
@@ -90,26 +79,21 @@ def least_gamma(mass: Floats, effective: float, drawn: Floats, level: float = 0.
     share = (at_least * sizes + 0.5) / (sizes + 1)  # no share is 0 or 1
     error = np.sqrt((1 / (sizes * share * (1 - share))).sum(axis=0))
     z = float(ndtri(1 - (1 - level) / 2 / len(mass)))
-    over = np.abs(np.subtract(*logit(share))) - z * error
-    return math.exp(max(0.0, float(over.max(initial=0.0))) / 2)
+    excess = np.abs(np.subtract(*logit(share))) - z * error
+    return math.exp(max(0.0, float(excess.max(initial=0.0))) / 2)
 
 
-def ratio_bounds(
-    delta: Floats, weight: Floats, gammas: npt.ArrayLike, *, form: str = "odds", certain: Floats | float = 1.0
-) -> Bounds:
+def ratio_bounds(delta: Floats, weight: Floats, gammas: npt.ArrayLike, *, certain: Floats | float = 1.0) -> Bounds:
     """The least and the greatest Σwδ/Σw, exact; δ may be a difference.
 
     One sort of δ and its cumulated sums serve all Γ: the greatest has λ = Γ where δ exceeds it, 1/Γ elsewhere.
     """
-    gamma = _gammas("ratio_bounds", gammas)
-    _check_rows("ratio_bounds", weight, delta)
-    tilt = Tilt.of("ratio_bounds", weight, form, certain)
-    order = np.argsort(delta)
-    delta, tilt = delta[order], Tilt(*(part[order] for part in tilt))
+    gamma, order = _gammas(gammas), np.argsort(delta)
+    delta, tilt = delta[order], Tilt(*(part[order] for part in Tilt.of(weight, certain)))
     least, centre, greatest = delta[[0, len(delta) // 2, -1]]
     delta = delta - centre  # a constant becomes 0, whose bounds have no width
-    turned = Tilt(*(part[::-1] for part in tilt))
-    low, high = -_highest(-delta[::-1], turned, gamma), _highest(delta, tilt, gamma)
+    reversed_tilt = Tilt(*(part[::-1] for part in tilt))
+    low, high = -_highest(-delta[::-1], reversed_tilt, gamma), _highest(delta, tilt, gamma)
     # A mean of δ leaves its range by rounding only, and mse's must not be negative.
     return np.maximum(centre + low, least), np.minimum(centre + high, greatest)
 
@@ -118,8 +102,8 @@ def _highest(delta: Floats, tilt: Tilt, gamma: Floats) -> Floats:
     """max_λ Σwδ/Σw for rising δ, by Dinkelbach's iteration: θ rises until no threshold on δ betters it."""
     columns = [column for part in tilt for column in (part * delta, part)]
     # Sums from either end: as differences from the total, the few rows above a high threshold would drown in it.
-    below = np.stack([_cumulated(c) for c in columns])  # (4, n + 1): aδ, a, bδ, b of the first j rows
-    above = np.stack([_cumulated(c[::-1])[::-1] for c in columns])  # of the others
+    below = np.stack([np.append(0.0, np.cumsum(c)) for c in columns])  # (4, n + 1): aδ, a, bδ, b of the first j rows
+    above = np.stack([np.append(0.0, np.cumsum(c[::-1]))[::-1] for c in columns])  # of the others
     theta = np.full(len(gamma), (above[0, 0] + above[2, 0]) / (above[1, 0] + above[3, 0]))
     while True:
         j = np.searchsorted(delta, theta, side="right")
@@ -131,41 +115,20 @@ def _highest(delta: Floats, tilt: Tilt, gamma: Floats) -> Floats:
         theta = np.maximum(theta, value)
 
 
-def _cumulated(values: Floats) -> Floats:
-    sums = np.zeros(len(values) + 1)
-    np.cumsum(values, out=sums[1:])
-    return sums
-
-
 def ips_bounds(
-    delta: Floats,
-    weight: Floats,
-    population: float,
-    gammas: npt.ArrayLike,
-    *,
-    form: str = "odds",
-    certain: Floats | float = 1.0,
+    delta: Floats, weight: Floats, population: float, gammas: npt.ArrayLike, *, certain: Floats | float = 1.0
 ) -> Bounds:
     """The least and the greatest Σwδ/N, exact: (D + A/Γ − ΓB)/N and (D + ΓA − B/Γ)/N."""
-    gamma = _gammas("ips_bounds", gammas)
-    _check_rows("ips_bounds", weight, delta)
-    tilt = Tilt.of("ips_bounds", weight, form, certain)
+    gamma, tilt = _gammas(gammas), Tilt.of(weight, certain)
     D, product = float(tilt.fixed @ delta) / population, tilt.moving * delta
     A, B = float(product[product > 0].sum()) / population, -float(product[product < 0].sum()) / population
     return D + A / gamma - gamma * B, D + gamma * A - B / gamma
 
 
 def user_ratio_bounds(
-    delta: Floats,
-    weight: Floats,
-    norm: Floats,
-    user: Codes,
-    gammas: npt.ArrayLike,
-    *,
-    most: float = math.inf,
-    form: str = "odds",
-    certain: Floats | float = 1.0,
-) -> Bounds:
+    delta: Floats, weight: Floats, norm: Floats, user: Codes, gammas: npt.ArrayLike, *,
+    most: float = math.inf, certain: Floats | float = 1.0,
+) -> Bounds:  # fmt: skip
     """The mean over users of the least and of the greatest Σwδ/Σwn over S_u; rows sorted by user, n = `norm` ≥ 0.
 
     Exact for a held n: λ is free per row and no row has two users, so each user's linear-fractional program is
@@ -179,35 +142,22 @@ def user_ratio_bounds(
 
     Users whose Σwn is 0 have no ratio and are left out.
     """
-    from openloop.kernels.tilting import highest_means
-
-    gamma = _gammas("user_ratio_bounds", gammas)
-    tilt = Tilt.of("user_ratio_bounds", weight, form, certain)
-    rows, start = _by_user("user_ratio_bounds", delta, tilt, norm, user)
+    gamma, (rows, start) = _gammas(gammas), _by_user(delta, Tilt.of(weight, certain), norm, user)
     lowest = -highest_means(rows._replace(delta=-rows.delta), start, gamma, most)
     return lowest, highest_means(rows, start, gamma, most)
 
 
 def critical_gamma_users(
-    delta: Floats,
-    weight: Floats,
-    norm: Floats,
-    user: Codes,
-    *,
-    most: float = math.inf,
-    form: str = "odds",
-    certain: Floats | float = 1.0,
-) -> float:
+    delta: Floats, weight: Floats, norm: Floats, user: Codes, *,
+    most: float = math.inf, certain: Floats | float = 1.0,
+) -> float:  # fmt: skip
     """Γ*, up to which the mean over users of Σwδ/Σwn keeps its sign, by bisection of log Γ to 1e-6.
 
     The least mean falls as Γ grows (for a negative difference the greatest rises), so there is one crossing. 1 where
     the difference is 0; infinite where it holds at Γ = 1e6. The end of the last bracket at which the sign still holds
     is returned.
     """
-    from openloop.kernels.tilting import highest_means
-
-    tilt = Tilt.of("critical_gamma_users", weight, form, certain)
-    rows, start = _by_user("critical_gamma_users", delta, tilt, norm, user)
+    rows, start = _by_user(delta, Tilt.of(weight, certain), norm, user)
     # A user whose δ are all 0 has the ratio 0 under all weights, and there may be many.
     rows, start = _of_users(rows, start, np.logical_or.reduceat(rows.delta != 0, start[:-1]))
     value = float(highest_means(rows, start, np.ones(1))[0]) if len(start) > 1 else 0.0
@@ -227,49 +177,22 @@ def critical_gamma_users(
     return math.exp(low)
 
 
-def _by_user(name: str, delta: Floats, tilt: Tilt, norm: Floats, user: Codes) -> tuple[Any, Array]:
-    """The rows for the kernel, and where each user's begin; users with Σwn = 0 are left out."""
-    from openloop.kernels.tilting import TiltedRows
-
-    weight = tilt.fixed + tilt.moving
-    _check_rows(name, weight, delta, norm, user)
-    if bool(np.any(user[1:] < user[:-1])):
-        raise InputError(f"{name}: rows must be sorted by user; sort all arrays by it first.")
-    start = _starts(user)
-    present = np.add.reduceat(weight * norm, start[:-1]) > 0
-    if not present.any():
-        raise UndefinedError(f"{name}: no user has a norm above 0, so no ratio is defined.")
-    if bool(np.any(norm < 0)):
-        raise InputError(f"{name}: norm must not be negative, got {norm.min():g}.")
+def _by_user(delta: Floats, tilt: Tilt, norm: Floats, user: Codes) -> tuple[TiltedRows, Array]:
+    """The rows for the kernel, sorted by user, and where each user's begin; users with Σwn = 0 are left out."""
+    start = np.concatenate([[0], np.flatnonzero(np.diff(user)) + 1, [len(user)]])
+    has_ratio = np.add.reduceat((tilt.fixed + tilt.moving) * norm, start[:-1]) > 0
+    if not has_ratio.any():
+        raise UndefinedError("bounds over users: no user has a norm above 0, so no ratio is defined.")
     rows = TiltedRows(*(np.ascontiguousarray(c, np.float64) for c in (delta, norm, *tilt)))
-    return (rows, start) if present.all() else _of_users(rows, start, present)
+    return (rows, start) if has_ratio.all() else _of_users(rows, start, has_ratio)
 
 
-def _starts(user: Codes) -> Array:
-    """Where each user's rows begin, and the end."""
-    return np.concatenate([[0], np.flatnonzero(np.diff(user)) + 1, [len(user)]])
-
-
-def _of_users(rows: Any, start: Array, kept: npt.NDArray[np.bool_]) -> tuple[Any, Array]:
+def _of_users(rows: TiltedRows, start: Array, chosen: npt.NDArray[np.bool_]) -> tuple[TiltedRows, Array]:
     """The rows of some users, and where those of each begin."""
     sizes = np.diff(start)
-    keep = np.repeat(kept, sizes)
-    return type(rows)(*(column[keep] for column in rows)), np.concatenate([[0], np.cumsum(sizes[kept])])
+    rows_chosen = np.repeat(chosen, sizes)
+    return TiltedRows(*(column[rows_chosen] for column in rows)), np.append(0, np.cumsum(sizes[chosen]))
 
 
-def _check_rows(name: str, weight: Floats, *columns: Array) -> None:
-    lengths = sorted({len(column) for column in (weight, *columns)})
-    if len(lengths) > 1:
-        raise InputError(f"{name}: arrays must have one entry per row, got lengths {lengths}.")
-    if lengths == [0]:
-        raise UndefinedError(f"{name}: there are no rows, so nothing is estimated.")
-    if not bool(np.all(weight > 0)):
-        raise InputError(f"{name}: weights must be above 0, got {weight.min():g}.")
-
-
-def _gammas(name: str, gammas: npt.ArrayLike) -> Floats:
-    found = np.atleast_1d(np.asarray(gammas, np.float64))
-    odd = found[~((found >= 1) & (found <= MAX_GAMMA))]
-    if len(odd):
-        raise InputError(f"{name}: gammas must lie between 1 and {MAX_GAMMA:g}, got {odd[0]:g}.")
-    return found
+def _gammas(gammas: npt.ArrayLike) -> Floats:
+    return np.atleast_1d(np.asarray(gammas, np.float64))

@@ -6,6 +6,7 @@ the row's weight of the estimator's kind, N the requests, N_k those with a posit
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 from openloop.core.shown_moments import ShownMoments
-from openloop.core.totals import Corrected, Function, leave_one_out, smooth
+from openloop.core.totals import Composed, Function, leave_one_out, single, smooth
 from openloop.core.weights import THIN_SAMPLE, Diagnostics, effective_size, few_users
 from openloop.errors import NameFormatError, UndefinedError, did_you_mean
 from openloop.estimators.weighted import quotient, side_by_side
@@ -83,18 +84,19 @@ def _estimate(
     θ fitted on this log adds (∂V/∂log θ)ᵀψ(log θ) to each cluster's part; fitted on another log, parts of its own.
     """
     value, gradient, influence = smooth(function, columns)
-    effects, size, taken, examined = np.empty(0), 0, "known", m.examined
+    effects, size, p_taken, examined = np.empty(0), 0, "known", m.examined
     if slopes is not None and examined is not None and examined.fitted:
-        slope, taken = np.stack(slopes, axis=1) @ gradient, "corrected"  # (P,)
+        slope, p_taken = np.stack(slopes, axis=1) @ gradient, "corrected"  # (P,)
         if examined.influence is not None:
+            # What a fitted nuisance adds to each cluster's part is one more total, of which the sum is 0.
+            function = Composed(operator.add, ((function, columns.shape[1]), (single, 1)))
             columns = np.column_stack([columns, examined.influence @ slope / m.n_clusters])
-            function = Corrected(function)
             value, _, influence = smooth(function, columns)
         elif examined.effects is not None:
             effects, size = examined.effects @ slope, examined.size
     # Many positions of many users need not stay in memory: what leaving out each user changes is all that is used.
     return Estimate(
-        value=value, influence=influence, method=method, metric=m.metric, estimand=estimand(m), p_taken=taken,
+        value=value, influence=influence, method=method, metric=m.metric, estimand=estimand(m), p_taken=p_taken,
         columns=columns, function=function, deviations=leave_one_out(function, columns),
         denominator_users=effective_size(m.units), sample_effects=effects, sample_size=size,
         diagnostics=_diagnostics(m, method),
@@ -111,8 +113,8 @@ def estimand(m: ShownMoments) -> str:
 def reach(m: ShownMoments) -> tuple[float, float]:
     """Σwθ/ΣΘ, whose mean is the part of the model's exposure that the log supports; with its standard error."""
     columns = side_by_side(m.weight @ m.theta, m.shown @ m.theta)
-    left = leave_one_out(quotient, columns)
-    return float(quotient(columns.sum(axis=0))), float(np.sqrt(left @ left))
+    deviations = leave_one_out(quotient, columns)
+    return float(quotient(columns.sum(axis=0))), float(np.sqrt(deviations @ deviations))
 
 
 def _diagnostics(m: ShownMoments, method: str) -> Diagnostics:
@@ -152,8 +154,8 @@ def _check(m: ShownMoments, method: str) -> None:
 
 
 def _check_reach(m: ShownMoments, method: str) -> None:
-    found, error = reach(m)
-    if found + (0.0 if m.denominator == "shown" else NOISE * error) >= FULL_REACH:
+    supported, error = reach(m)
+    if supported + (0.0 if m.denominator == "shown" else NOISE * error) >= FULL_REACH:
         return
     remedy = (
         "every item must have a chance at every position where only the propensity of the shown one is logged"
@@ -162,7 +164,7 @@ def _check_reach(m: ShownMoments, method: str) -> None:
         'ask for candidates="shown", which reorders what was shown'
     )
     raise _undefined(
-        m, method, f"the log holds {found:.2f} of what the model shows, and {FULL_REACH} is needed; {remedy}"
+        m, method, f"the log holds {supported:.2f} of what the model shows, and {FULL_REACH} is needed; {remedy}"
     )
 
 
@@ -181,6 +183,7 @@ class ShownMethod:
     kind: str
     form: Form = weighted_sum
     robust: bool = False
+    imputation: Any = None  # a reward for each item
 
     def estimate(self, m: ShownMoments) -> Estimate:
         """The estimate from the moments of this method's kind."""

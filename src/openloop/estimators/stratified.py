@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -38,18 +37,33 @@ def stratified(m: Moments, share: Shares = None) -> Estimate:
     reason = why_no_shares(m.metric, share)
     if reason is not None:
         raise undefined(m, "stratified", reason)
-    top, bottom = _within(m, pooled=not _is(share, "observed"))  # (U, S) each
-    found = _shares(m, share)
+    is_observed = _is(share, "observed")
+    top, bottom = _within(m, pooled=not is_observed)  # (U, S) each
+    fixed, by_user, names = _shares(m, share)
+    shares = by_user.sum(axis=0) if fixed is None else fixed  # (S,), up to a factor
     if not bottom.any():
         raise undefined(m, "stratified", "no scored row counts: no rating reaches the threshold")
-    if not found.values[bottom.any(axis=0)].any():
+    if not shares[bottom.any(axis=0)].any():
         raise undefined(m, "stratified", "no scored row lies in a stratum that has a share")
-    columns = side_by_side(top, bottom, *([] if found.own is None else [found.own]))  # (U, 2S or 3S)
-    places = [(BASIS[name], s) for name in ("gain", "n", *found.random) for s in range(m.n_strata)]
-    function = partial(marginal, strata=m.n_strata, given=found.given)
-    part = carried(bottom, found.values)
-    plain = estimate(m, "stratified", columns, function, m.powers, places, carried=part)
-    return _described(plain, m, share, found.values, bottom)
+    columns = side_by_side(top, bottom, by_user)  # (U, 2S or 3S)
+    places = [(BASIS[name], s) for name in ("gain", "n", *names) for s in range(m.n_strata)]
+    function = partial(marginal, strata=m.n_strata, fixed=fixed)
+    plain = estimate(m, "stratified", columns, function, m.powers, places, carried=carried(bottom, shares))
+    shares = shares / shares.sum()
+    coarse = None if is_observed else _coarse_share(m, shares)
+    diagnostics = replace(plain.diagnostics, shares=tuple(shares.tolist()), coarse_share=coarse)
+    flags = [
+        f"stratum {s + 1} of {len(shares)} has no scored row that counts; its share {shares[s]:.1%} was spread"
+        for s in np.flatnonzero((shares > 0) & ~bottom.any(axis=0))
+    ]
+    if coarse is not None and coarse > COARSE_SHARE:
+        flags.append(
+            f"coarse strata: {coarse:.0%} of the population is in strata whose propensities differ by more than a "
+            f"factor of {COARSE_SPAN:g}, so their means are biased; snips weights inside them too"
+        )
+    if is_observed and m.metric.kind == "cell":
+        flags.append("observed shares of a cell metric give the naive estimate again")
+    return flag(replace(plain, diagnostics=diagnostics), *flags)
 
 
 def default_share(metric: Metric) -> Share:
@@ -99,8 +113,8 @@ def _stratum(m: Moments, columns: Floats, s: int) -> Estimate | None:
     n = m.sums["n"][:, s]
     if not columns[:, 1].any():
         return None
-    seen = Diagnostics(n=int(n.sum()), users=int(np.count_nonzero(columns[:, 1])))
-    return estimate(m, f"stratum {s + 1}", columns, quotient, diagnostics=seen)
+    diagnostics = Diagnostics(n=int(n.sum()), users=int(np.count_nonzero(columns[:, 1])))
+    return estimate(m, f"stratum {s + 1}", columns, quotient, diagnostics=diagnostics)
 
 
 def _within(m: Moments, *, pooled: bool) -> tuple[Floats, Floats]:
@@ -113,10 +127,10 @@ def _within(m: Moments, *, pooled: bool) -> tuple[Floats, Floats]:
     return np.where(present, values, 0.0), present.astype(np.float64)
 
 
-def marginal(totals: Any, strata: int, given: Floats | None) -> Any:
+def marginal(totals: Any, strata: int, fixed: Floats | None) -> Any:
     """Σ_s share_s · top_s/bottom_s over the strata that have rows; totals (..., 2S or 3S)."""
     top, bottom = totals[..., :strata], totals[..., strata : 2 * strata]
-    share = totals[..., 2 * strata :] if given is None else given
+    share = totals[..., 2 * strata :] if fixed is None else fixed
     filled = np.real(bottom) > 0
     means = np.divide(top, bottom, out=np.zeros_like(top), where=filled)
     weight = share * filled
@@ -133,79 +147,48 @@ def carried(bottom: Floats, shares: Floats) -> Floats:
 # -- shares --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Found:
-    """Given shares (S,), or each user's part in them (U, S), with its name where it is random over cells."""
+def _shares(m: Moments, share: Shares) -> tuple[Floats | None, Floats, tuple[str, ...]]:
+    """Fixed shares (S,); or each user's part in them (U, S), and the name of the sum that is random over cells.
 
-    given: Floats | None = None
-    own: Floats | None = None
-    random: tuple[str, ...] = ()
-
-    @property
-    def values(self) -> Floats:
-        """The shares (S,), up to a factor."""
-        return np.asarray(self.given if self.own is None else self.own.sum(axis=0))
-
-
-def _shares(m: Moments, share: Shares) -> _Found:
-    """Other users would have other cells in a stratum: that is part of the influence, known grid or not."""
+    Other users would have other cells in a stratum: that is part of the influence, known grid or not.
+    """
     if not isinstance(share, str):
-        return _Found(given=_checked(np.asarray(share, np.float64), m.n_strata))
+        numbers = np.asarray(share, np.float64)
+        if numbers.shape != (m.n_strata,) or not np.all(numbers >= 0) or not numbers.sum() > 0:
+            raise InputError(
+                f"stratified: share must be {m.n_strata} non-negative numbers, one for each stratum, got {numbers}."
+            )
+        return numbers / numbers.sum(), np.empty((m.n_users, 0)), ()
     if share not in get_args(Share):
         raise InputError(f'stratified: share must be "catalogue", "observed" or numbers, got {share!r}.')
     if share == "catalogue" and not m.metric.pooled and m.catalogue is not None:
-        return _Found(own=m.catalogue)
+        return None, m.catalogue, ()
     # rows and mass are of all scored rows, weight of those that count: the relevant ones, for a user metric.
     name = "rows" if share == "observed" else "weight" if m.metric.pooled else "mass"
-    return _Found(own=m.stack(name)[:, 0], random=(name,))
+    return None, m.stack(name)[:, 0], (name,)
 
 
 def population_shares(m: Moments) -> tuple[float, ...] | None:
     """Each stratum's share of the population, of relevant cells for adg, atop and recall@k; None without weights."""
     if m.catalogue is None and "mass" not in m.sums:
         return None
-    values = _shares(m, "catalogue").values
+    values = _shares(m, "catalogue")[1].sum(axis=0)
     return tuple((values / values.sum()).tolist()) if values.any() else None
 
 
-def _checked(share: Floats, strata: int) -> Floats:
-    if share.shape != (strata,) or not np.all(share >= 0) or not share.sum() > 0:
-        raise InputError(f"stratified: share must be {strata} non-negative numbers, one for each stratum, got {share}.")
-    return share / share.sum()
-
-
-def catalogue_cells(grid: Floats, at: tuple[float, ...], excluded: tuple[Any, Any] = ((), ())) -> Floats:
+def catalogue_cells(grid: Floats, edges: tuple[float, ...], excluded: tuple[Any, Any] = ((), ())) -> Floats:
     """How many cells each user has in each stratum, (U, S); the cells (users, items) of `excluded` do not count."""
-    U, S = len(grid), len(at) + 1
+    U, S = len(grid), len(edges) + 1
     # A user at a time, as the grid may be a broadcast view: then all users have the row of the first.
     same = grid.strides[0] == 0
-    counts = np.array([np.bincount(np.searchsorted(at, row), minlength=S) for row in (grid[:1] if same else grid)])
+    counts = np.array([np.bincount(np.searchsorted(edges, row), minlength=S) for row in (grid[:1] if same else grid)])
     counts = np.repeat(counts.T, U // len(counts), axis=1).astype(np.float64)  # (S, U)
-    first = np.searchsorted(at, grid[0])
+    first = np.searchsorted(edges, grid[0])
     for start in range(0, len(excluded[0]), BLOCK):
         user, item = (np.asarray(codes[start : start + BLOCK], np.int64) for codes in excluded)
-        stratum = first[item] if same else np.searchsorted(at, grid[user, item])
+        stratum = first[item] if same else np.searchsorted(edges, grid[user, item])
         counts -= np.bincount(stratum * U + user, minlength=U * S).reshape(S, U)
     return counts.T
-
-
-# -- what to mind --------------------------------------------------------------------------------------------
-
-
-def _described(found: Estimate, m: Moments, share: Shares, shares: Floats, bottom: Floats) -> Estimate:
-    known = shares / shares.sum()  # (S,)
-    coarse = None if _is(share, "observed") else _coarse_share(m, known)
-    shown = replace(found.diagnostics, shares=tuple(float(s) for s in known), coarse_share=coarse)
-    found = replace(found, diagnostics=shown)
-    notes = [*_empty(known, bottom.sum(axis=0)), *_coarse(coarse)]
-    if _is(share, "observed") and m.metric.kind == "cell":
-        notes.append("observed shares of a cell metric give the naive estimate again")
-    return flag(found, *notes)
-
-
-def _empty(shares: Floats, filled: Floats) -> Iterator[str]:
-    for s in np.flatnonzero((shares > 0) & (filled == 0)):
-        yield (f"stratum {s + 1} of {len(shares)} has no scored row that counts; its share {shares[s]:.1%} was spread")
 
 
 def _coarse_share(m: Moments, shares: Floats) -> float | None:
@@ -213,11 +196,3 @@ def _coarse_share(m: Moments, shares: Floats) -> float | None:
     if m.limits is None:
         return None
     return float(shares[m.limits[:, 1] > COARSE_SPAN * m.limits[:, 0]].sum())
-
-
-def _coarse(held: float | None) -> Iterator[str]:
-    if held is not None and held > COARSE_SHARE:
-        yield (
-            f"coarse strata: {held:.0%} of the population is in strata whose propensities differ by more than a "
-            f"factor of {COARSE_SPAN:g}, so their means are biased; snips weights inside them too"
-        )

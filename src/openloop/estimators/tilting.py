@@ -55,18 +55,18 @@ def gamma_limit(parts: Floats, level: float = 0.95, df: float = math.inf) -> flo
     cluster has all rows of one sign, Γ* without it is infinite. Then B counts as if 3.69 more clusters had A's mean
     in it: fewer would go unseen in one sample of forty.
     """
-    own = parts[np.any(parts != 0, axis=1)]
-    if len(own) < 2:
+    scored = parts[np.any(parts != 0, axis=1)]
+    if len(scored) < 2:
         return 1.0
-    total = own.sum(axis=0)
-    total, own = _leading(total, own)
-    without = log_gamma(total - own)
+    total = scored.sum(axis=0)
+    total, scored = _leading(total, scored)
+    without = log_gamma(total - scored)
     if not np.isfinite(without).all() or log_gamma(total) > math.log(MAX_GAMMA):
-        unseen = total + np.array([0.0, 0.0, UNSEEN * total[1] / len(own)])
+        unseen = total + np.array([0.0, 0.0, UNSEEN * total[1] / len(scored)])
         return _at_least_one(float(log_gamma(unseen)))
-    found = Jackknife.of(log_gamma(total), without, np.abs(own).sum(axis=1))
-    margin = replace(found, df=np.minimum(found.df, df)).margin(level)
-    return _at_least_one(float(found.value - margin))
+    log = Jackknife.of(log_gamma(total), without, np.abs(scored).sum(axis=1))
+    margin = replace(log, df=np.minimum(log.df, df)).margin(level)
+    return _at_least_one(float(log.value - margin))
 
 
 def _leading(total: Floats, parts: Floats) -> tuple[Floats, Floats]:
@@ -83,12 +83,12 @@ def _at_least_one(log: float) -> float:
 
 def differences(sums: Floats) -> Jackknife:
     """Σwδ_a/Σw − Σwδ_b/Σw at each grid point, from Σw, Σwδ_a and Σwδ_b by cluster (m, 3, G)."""
-    own = sums[np.any(sums[:, 0] > 0, axis=1)]
-    total = own.sum(axis=0)
-    if len(own) < 2:
+    scored = sums[np.any(sums[:, 0] > 0, axis=1)]
+    total = scored.sum(axis=0)
+    if len(scored) < 2:
         none = np.full(total.shape[1], np.nan)
         return Jackknife(value=_difference(total), stderr=none, df=np.ones_like(none))
-    return Jackknife.of(_difference(total), _difference(total - own), own[:, 0])
+    return Jackknife.of(_difference(total), _difference(total - scored), scored[:, 0])
 
 
 def _difference(totals: Any) -> Any:
@@ -102,14 +102,14 @@ def turning(grid: npt.ArrayLike, values: npt.ArrayLike, sign: float) -> float:
     """
     from scipy.interpolate import CubicSpline
 
-    at, ahead = np.asarray(grid, np.float64), np.asarray(values, np.float64) * np.sign(sign)
+    points, ahead = np.asarray(grid, np.float64), np.asarray(values, np.float64) * np.sign(sign)
     beyond = np.flatnonzero(~(ahead > 0))
     if not len(beyond):
         return math.inf
     k = int(beyond[0])
     if k == 0:
-        return float(at[0])
+        return float(points[0])
     if ahead[k] == 0:
-        return float(at[k])
-    roots: Floats = CubicSpline(at, ahead).roots(extrapolate=False)
-    return float(roots[(roots >= at[k - 1]) & (roots <= at[k])][0])
+        return float(points[k])
+    roots: Floats = CubicSpline(points, ahead).roots(extrapolate=False)
+    return float(roots[(roots >= points[k - 1]) & (roots <= points[k])][0])

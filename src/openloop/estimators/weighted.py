@@ -15,7 +15,7 @@ from openloop.core.estimate import Estimate
 from openloop.core.feedback import Floats
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
-from openloop.core.totals import Function, Root, smooth
+from openloop.core.totals import Composed, Function, smooth
 from openloop.core.weights import MASS_RANGE, Diagnostics, diagnose, effective_size, few_users, mass_flag
 from openloop.errors import UndefinedError
 from openloop.estimators.levels import by_level, drawn_by_user, sample_effects
@@ -30,10 +30,9 @@ CUT_BASIS = {"cut": (1, 0), "cutgain": (1, 1)}
 def naive(m: Moments) -> Estimate:
     """The plain average: Σδ/|O| (Schnabel Eq. 5), or the mean over users (Jadidinejad Eq. 1)."""
     m = m.collapse()
-    seen = plain_diagnostics(m)
     if m.metric.kind == "cell":
-        return ratio(m, "naive", "gain", "n", diagnostics=seen)
-    return mean_over_users(m, "naive", per_user_values(m, "gain"), diagnostics=seen)
+        return ratio(m, "naive", "gain", "n", diagnostics=plain_diagnostics(m))
+    return mean_over_users(m, "naive", per_user_values(m, "gain"), diagnostics=plain_diagnostics(m))
 
 
 def ips(m: Moments) -> Estimate:
@@ -43,8 +42,8 @@ def ips(m: Moments) -> Estimate:
     """
     if m.unbalanced is not None:
         return replace(snips(m), method="ips")
-    found = _by_level(m, "ips") if m.sample is not None else ratio(_defined(m, "ips"), "ips", "wgain", "cells")
-    return flag(found, *mass_flag(m.mass))
+    plain = _by_level(m, "ips") if m.sample is not None else ratio(_defined(m, "ips"), "ips", "wgain", "cells")
+    return flag(plain, *mass_flag(m.mass))
 
 
 def snips(m: Moments) -> Estimate:
@@ -53,11 +52,12 @@ def snips(m: Moments) -> Estimate:
     Pooled over relevant cells for user metrics; nDCG per user over its weights' ideal.
     """
     if m.sample is not None:
-        return flag(_by_level(m, "snips"), *_scale_flag(m))
-    m = _defined(m, "snips")
-    if m.metric.kind == "cell" or m.metric.pooled:
-        return flag(ratio(m, "snips", "wgain", "weight"), *_scale_flag(m))
-    return mean_over_users(m, "snips", _quotient(m, "wgain", "ideal"))
+        plain = _by_level(m, "snips")
+    elif (m := _defined(m, "snips")).metric.kind == "cell" or m.metric.pooled:
+        plain = ratio(m, "snips", "wgain", "weight")
+    else:
+        return mean_over_users(m, "snips", _quotient(m, "wgain", "ideal"))
+    return flag(plain, *mass_flag(m.mass)) if m.metric.kind == "cell" and m.scaled else plain
 
 
 def snips_user(m: Moments) -> Estimate:
@@ -83,25 +83,20 @@ def clipped(m: Moments) -> Estimate:
     m = _defined(m, "clipped")
     name = "clipped" if m.cap is None else clipped_name(m.cap)
     if m.metric.kind == "cell" or m.metric.pooled:
-        found = ratio(m, name, "cutgain", "cells" if m.metric.kind == "cell" else "cut", cut=True)
+        plain = ratio(m, name, "cutgain", "cells" if m.metric.kind == "cell" else "cut", cut=True)
     else:
-        found = mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
-    return _cut_diagnostics(found, m)
-
-
-def _cut_diagnostics(found: Estimate, m: Moments) -> Estimate:
-    """The diagnostics of the cut weights; what they lack of the population is clipping's bias."""
+        plain = mean_over_users(m, name, _quotient(m, "cutgain", "cutideal"))
     if m.weights is None or m.cap is None:
-        return found
+        return plain
+    # The diagnostics of the cut weights; what they lack of the population is clipping's bias.
     total = float(m.stack("cut").sum())
-    cut = replace(m, weights=m.weights.cut(m.cap, total))
-    kept = (total / m.weights.total if m.weights.total else 1.0) * (1.0 if m.kept_weight is None else m.kept_weight)
-    known = replace(_diagnostics(cut), cap=m.cap, clipped_share=m.clipped, kept_weight=kept)
-    short = total / m.population
-    found = replace(found, diagnostics=known)
-    if m.metric.kind == "user" or short >= MASS_RANGE[0]:
-        return found
-    return flag(found, f"the cut weights add up to {short:.2f} of the population: clipping biases this estimate")
+    share = (total / m.weights.total if m.weights.total else 1.0) * (1.0 if m.kept_weight is None else m.kept_weight)
+    cut = _diagnostics(replace(m, weights=m.weights.cut(m.cap, total)))
+    diagnostics = replace(cut, cap=m.cap, clipped_share=m.clipped, kept_weight=share)
+    if m.metric.kind == "cell" and total / m.population < MASS_RANGE[0]:
+        mass = f"the cut weights add up to {total / m.population:.2f} of the population"
+        diagnostics = diagnostics.flagged(f"{mass}: clipping biases this estimate")
+    return replace(plain, diagnostics=diagnostics)
 
 
 def clipped_name(cap: float) -> str:
@@ -135,7 +130,7 @@ def _by_level(m: Moments, method: str) -> Estimate:
     function = by_level(sample, mass.sum(axis=0), float(m.sums["rows"].sum()), below if over_cells else None)
     drawn = drawn_by_user(sample, m.n_users)
     columns = [top, bottom, mass, *([m.cells[:, None]] if over_cells else []), *([] if drawn is None else [drawn])]
-    found = estimate(
+    plain = estimate(
         m, method, side_by_side(*columns), function, m.powers,
         [(BASIS[name], r) for name in ("wgain", "weight", "mass") for r in range(len(sample))],
         carried=m.cells if over_cells else bottom.sum(axis=1),
@@ -143,11 +138,11 @@ def _by_level(m: Moments, method: str) -> Estimate:
     centre = 0.0 if over_cells else float(top.sum()) / below
     slopes = (top.sum(axis=0) - centre * bottom.sum(axis=0)) / below  # (L,)
     # rmse: of the root's error
-    effects = sample_effects(sample, slopes) * (0.5 / found.value if found.root and found.value else 1.0)
+    effects = sample_effects(sample, slopes) * (0.5 / plain.value if plain.root and plain.value else 1.0)
     counted = sample.size * float(sample.shares[bottom.any(axis=0)].sum())
-    variance = None if found.cell_variance is None else found.cell_variance + float(np.square(effects).sum())
+    variance = None if plain.cell_variance is None else plain.cell_variance + float(np.square(effects).sum())
     return replace(
-        found, p_taken="corrected", cell_variance=variance,
+        plain, p_taken="corrected", cell_variance=variance,
         sample_effects=effects if drawn is None else np.empty(0), sample_size=round(counted) if drawn is None else 0,
     )  # fmt: skip
 
@@ -202,15 +197,14 @@ def root(e: Estimate) -> Estimate:
         raise UndefinedError(msg)
     value = float(np.sqrt(e.value))
     slope = 1.0 / (2.0 * value) if value > 0 else 0.0
-    seen = e.diagnostics
-    spread = None if seen.loss_variance is None else seen.loss_variance * slope**2
+    variances = (e.cell_variance, e.diagnostics.loss_variance)
+    cell_variance, loss_variance = (None if x is None else x * slope**2 for x in variances)
     with np.errstate(invalid="ignore"):  # dr without a user may be negative
         deviations = np.sqrt(e.value + e.deviations) - value
     return replace(
-        e, value=value, influence=e.influence * slope, deviations=deviations, root=True, function=Root(e.function),
-        sample_effects=e.sample_effects * slope,
-        cell_variance=None if e.cell_variance is None else e.cell_variance * slope**2,
-        diagnostics=replace(seen, loss_variance=spread),
+        e, value=value, influence=e.influence * slope, deviations=deviations, root=True,
+        function=Composed(np.sqrt, ((e.function, e.columns.shape[1]),)), sample_effects=e.sample_effects * slope,
+        cell_variance=cell_variance, diagnostics=replace(e.diagnostics, loss_variance=loss_variance),
     )  # fmt: skip
 
 
@@ -231,9 +225,9 @@ def per_user_values(m: Moments, gain: str) -> Floats:
     stacked = m.stack("n", gain)
     n, total = stacked[:, 0], stacked[:, 1]  # (U, S)
     cells = np.broadcast_to(m.cells[:, None], n.shape)
-    seen = n > 0
+    present = n > 0
     values = np.full(n.shape, np.nan)
-    values[seen] = per_user(n[seen], total[seen], cells[seen])
+    values[present] = per_user(n[present], total[present], cells[present])
     return values[:, 0] if m.n_strata == 1 else values
 
 
@@ -304,26 +298,22 @@ def plain_diagnostics(m: Moments) -> Diagnostics:
 def _diagnostics(m: Moments) -> Diagnostics:
     if m.weights is None:
         return plain_diagnostics(m)
-    found = diagnose(m.weights, m.users, m.population, m.floored)
+    weighted = diagnose(m.weights, m.users, m.population, m.floored)
     # Relevant rows represent the relevant cells, whose number is unknown: there is nothing to compare their Σw with.
-    before = 1.0 if m.unbalanced is None else m.unbalanced
-    mass = found.mass * before if m.metric.kind == "cell" and found.mass is not None else None
+    mass = m.weights.total / m.population * (1.0 if m.unbalanced is None else m.unbalanced)
     return replace(
-        found, inverse_squares=m.inverse_squares, mass=mass, loss_variance=_loss_variance(m), kept_weight=m.kept_weight
-    )
+        weighted, inverse_squares=m.inverse_squares, mass=mass if m.metric.kind == "cell" else None,
+        loss_variance=_loss_variance(m), kept_weight=m.kept_weight,
+    )  # fmt: skip
 
 
 def _loss_variance(m: Moments) -> float | None:
     """S² = Σw(δ − θ)²/Σw, θ = Σwδ/Σw: how much losses differ between cells; None where δ is a residual."""
     if m.squares is None or m.imputed is not None:
         return None
-    total, first = float(m.stack("weight").sum()), float(m.stack("wgain").sum())
-    mean = first / total
+    total = float(m.stack("weight").sum())
+    mean = float(m.stack("wgain").sum()) / total
     return max(0.0, m.squares / total - mean * mean)  # one-pass sums cancel; ** raises where a product is infinite
-
-
-def _scale_flag(m: Moments) -> tuple[str, ...]:
-    return mass_flag(m.mass) if m.metric.kind == "cell" and m.scaled else ()
 
 
 Estimator = Callable[[Moments], Estimate]

@@ -20,13 +20,13 @@ NAME = re.compile(r"[a-z][a-z0-9_.:+-]*(?:@(?P<k>[1-9][0-9]*))?")
 
 
 def decorated(
-    name: Any, on: Any, better: Any, per: Any, *, taken: Callable[[str], bool]
+    name: Any, on: Any, better: Any, per: Any, *, is_known: Callable[[str], bool]
 ) -> Callable[[Callable[..., Any]], Metric]:
-    """The decorator that makes the metric; `taken` says which names are the library's own."""
-    k = _check_name(name, taken)
-    for keyword, given, known in (("on", on, get_args(On)), ("better", better, get_args(Better))):
-        if given not in known:
-            raise InputError(f"metric {name!r}: {keyword}= must be {_either(known)}, got {given!r}; say which it is.")
+    """The decorator that makes the metric; `is_known` says which names are the library's own."""
+    k = _check_name(name, is_known)
+    for keyword, value, choices in (("on", on, get_args(On)), ("better", better, get_args(Better))):
+        if value not in choices:
+            raise InputError(f"metric {name!r}: {keyword}= must be {_either(choices)}, got {value!r}; say which it is.")
     if per is not None and per not in get_args(Per):
         raise InputError(
             f"metric {name!r}: per= must be {_either(get_args(Per))}, got {per!r}; per user f(rank) is averaged over "
@@ -78,17 +78,17 @@ def of_prediction(loss: PairLoss, better: Better) -> Metric:
     )  # fmt: skip
 
 
-def _check_name(name: Any, taken: Callable[[str], bool]) -> int | None:
+def _check_name(name: Any, is_known: Callable[[str], bool]) -> int | None:
     """The k of a name, None where it has none."""
-    found = NAME.fullmatch(name) if isinstance(name, str) else None
-    if found is None:
+    match = NAME.fullmatch(name) if isinstance(name, str) else None
+    if match is None:
         raise NameFormatError(
             f"metric {name!r}: a name of your own has lower-case letters, digits and _ . : + -, and may end in @k with "
             "k from 1, such as 'halving' or 'halving@10'."
         )
-    if taken(name):
+    if is_known(name):
         raise NameFormatError(f"metric {name!r}: is a metric of the library; give yours another name.")
-    return None if found["k"] is None else int(found["k"])
+    return None if match["k"] is None else int(match["k"])
 
 
 def _said(function: Callable[..., Any]) -> str:

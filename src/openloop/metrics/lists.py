@@ -6,35 +6,27 @@ may have been trained on.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from openloop.core.feedback import Array, Floats
 from openloop.core.lists import ListMetric
-from openloop.core.metric import Column
 from openloop.errors import NameFormatError
 
 
 def coverage(k: int) -> ListMetric:
-    """coverage@k: the share of all items that are in some list."""
-
-    def spread(exposure: Floats) -> float:
-        # |∪_u L_u| / I
-        return float(np.count_nonzero(exposure)) / len(exposure)
-
-    return ListMetric(name=f"coverage@{k}", k=k, spread=spread)
+    """coverage@k: the share of all items that are in some list, |∪_u L_u| / I."""
+    return ListMetric(name=f"coverage@{k}", k=k, spread=lambda exposure: np.count_nonzero(exposure) / len(exposure))
 
 
 def gini(k: int) -> ListMetric:
     """gini@k: how unevenly items are exposed; 0 where all are listed equally often, 1 − k/I where all lists are one."""
+    return ListMetric(name=f"gini@{k}", k=k, spread=_unevenness)
 
-    def spread(exposure: Floats) -> float:
-        # Σ_i (2i − I − 1) x_(i) / (I Σx), x_(1) ≤ … ≤ x_(I)
-        x, I = np.sort(exposure), len(exposure)
-        return float((2 * np.arange(1, I + 1) - I - 1) @ x / (I * x.sum()))
 
-    return ListMetric(name=f"gini@{k}", k=k, spread=spread)
+def _unevenness(exposure: Floats) -> float:
+    # Σ_i (2i − I − 1) x_(i) / (I Σx), x_(1) ≤ … ≤ x_(I)
+    x, I = np.sort(exposure), len(exposure)
+    return float((2 * np.arange(1, I + 1) - I - 1) @ x / (I * x.sum()))
 
 
 def popularity(k: int) -> ListMetric:
@@ -52,13 +44,9 @@ def new(k: int) -> ListMetric:
     return ListMetric(name=f"new@{k}", k=k, gain=lambda x: x.where(x.rows > 0, 0.0, 1.0))
 
 
-def overlap(k: int) -> ListMetric:
-    """overlap@k: the share of listed items that the running model lists for the same user, too."""
-
-    def gain(x: Any) -> Column:
-        return x.shared
-
-    return ListMetric(name=f"overlap@{k}", k=k, gain=gain, needs="running")
+def overlap(k: int, running: str | None = None) -> ListMetric:
+    """overlap@k:m: the share of listed items that the model m, such as the running one, lists for that user, too."""
+    return ListMetric(name=f"overlap@{k}", k=k, gain=lambda x: x.shared, needs="running")
 
 
 def similarity(k: int) -> ListMetric:
@@ -77,8 +65,10 @@ def mean_cosines(lists: Array, covariates: Floats) -> Floats:
     norm = np.linalg.norm(covariates, axis=1, keepdims=True)
     unit = np.vstack([np.divide(covariates, norm, out=np.zeros_like(covariates), where=norm > 0), 0 * covariates[:1]])
     total, length = np.zeros((len(lists), unit.shape[1])), np.count_nonzero(lists >= 0, axis=1)
-    own = np.square(unit).sum(axis=1)[lists].sum(axis=1)  # -1 is the last row, of zeros
-    for place in lists.T:
-        total += unit[place]
+    with_itself = np.square(unit).sum(axis=1)[lists].sum(axis=1)  # -1 is the last row, of zeros
+    for items in lists.T:
+        total += unit[items]
     pairs = (length * (length - 1)).astype(np.float64)
-    return np.divide(np.square(total).sum(axis=1) - own, pairs, out=np.full(len(lists), np.nan), where=pairs > 0)
+    return np.divide(
+        np.square(total).sum(axis=1) - with_itself, pairs, out=np.full(len(lists), np.nan), where=pairs > 0
+    )

@@ -16,19 +16,19 @@ from openloop.metrics import lists, ranking, rating
 from openloop.metrics.custom import Better, On, Per, decorated
 from openloop.support.arguments import is_count
 
-PLAIN: dict[str, Callable[[], Metric]] = {
-    "mae": lambda: rating.mae,
-    "mse": lambda: rating.mse,
-    "rmse": lambda: rating.rmse,
-    "accuracy": lambda: rating.accuracy,
-    "dcg": ranking.discounted_gain,
-    "rbp": ranking.rank_biased_precision,
-    "adg": ranking.average_discounted_gain,
-    "atop": ranking.area_under_top,
-    "ndcg": ranking.normalised_gain,
-    "map": ranking.average_precision,
-    "mrr": ranking.reciprocal_rank,
-    "auc": ranking.area_under_curve,
+PLAIN: dict[str, Metric] = {
+    "mae": rating.mae,
+    "mse": rating.mse,
+    "rmse": rating.rmse,
+    "accuracy": rating.accuracy,
+    "dcg": ranking.discounted_gain(),
+    "rbp": ranking.rank_biased_precision(),
+    "adg": ranking.average_discounted_gain(),
+    "atop": ranking.area_under_top(),
+    "ndcg": ranking.normalised_gain(),
+    "map": ranking.average_precision(),
+    "mrr": ranking.reciprocal_rank(),
+    "auc": ranking.area_under_curve(),
 }
 AT_K: dict[str, Callable[[int], Metric]] = {
     "dcg": ranking.discounted_gain,
@@ -39,15 +39,10 @@ AT_K: dict[str, Callable[[int], Metric]] = {
     "ndcg": ranking.normalised_gain,
     "hit": ranking.hit,
 }
-OF_LISTS: dict[str, Callable[[int], ListMetric]] = {
-    "coverage": lists.coverage,
-    "gini": lists.gini,
-    "popularity": lists.popularity,
-    "novelty": lists.novelty,
-    "new": lists.new,
-    "similarity": lists.similarity,
-    "overlap": lists.overlap,
-}
+LIST_METRICS = (
+    lists.coverage, lists.gini, lists.popularity, lists.novelty, lists.new, lists.similarity, lists.overlap
+)  # fmt: skip
+OF_LISTS: dict[str, Callable[[int], ListMetric]] = {maker.__name__: maker for maker in LIST_METRICS}
 NAMES = (*PLAIN, "rbp:p", *(f"{name}@k" for name in (*AT_K, *OF_LISTS)))
 
 
@@ -93,14 +88,14 @@ def metric(
         'user'
     """
     if on is not None or better is not None or per is not None:
-        return decorated(name, on, better, per, taken=_is_known)
-    found = any_metric(name)
-    if isinstance(found, ListMetric):
+        return decorated(name, on, better, per, is_known=_is_known)
+    known_metric = any_metric(name)
+    if isinstance(known_metric, ListMetric):
         raise NameFormatError(
-            f"metric {quoted(found.name)} describes lists, and says nothing of how good they are; ask for it in "
+            f"metric {quoted(known_metric.name)} describes lists, and says nothing of how good they are; ask for it in "
             "metrics= of ol.evaluate or ol.audit."
         )
-    return found
+    return known_metric
 
 
 def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
@@ -109,11 +104,14 @@ def any_metric(name: str | Metric | ListMetric) -> Metric | ListMetric:
         return name
     if not isinstance(name, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise NameFormatError(f'metric {quoted(name)}: give its name, such as "ndcg@10", or a Metric.')
-    stem, at, cut = name.strip().lower().partition("@")
-    if at and (found := (AT_K | OF_LISTS).get(stem)) is not None:
-        return found(_cut(name, cut))
-    if not at and stem in PLAIN:
-        return PLAIN[stem]()
+    stem, sign, cut = name.strip().lower().partition("@")
+    if sign and stem == "overlap" and ":" in cut:
+        cut, _, _ = cut.partition(":")
+        return lists.overlap(_cut(name, cut), name.strip().partition(":")[2])
+    if sign and (maker := (AT_K | OF_LISTS).get(stem)) is not None:
+        return maker(_cut(name, cut))
+    if not sign and stem in PLAIN:
+        return PLAIN[stem]
     if stem.startswith("rbp:"):
         return ranking.rank_biased_precision(_persistence(name))
     raise NameFormatError(f"metric {quoted(name)} is not known.{did_you_mean(name, NAMES)}")
@@ -124,26 +122,26 @@ def _is_known(name: str) -> bool:
     return name.partition("@")[0].partition(":")[0] in {*PLAIN, *AT_K, *OF_LISTS}
 
 
-def _cut(name: str, given: str) -> int:
+def _cut(name: str, text: str) -> int:
     """The k of name@k."""
-    if not is_count(given):
+    if not is_count(text):
         raise NameFormatError(
             f"metric {quoted(name)}: what follows @ must be a whole number of at least 1, and below 2³¹, got "
-            f"{quoted(given)}."
+            f"{quoted(text)}."
         )
-    return int(given)
+    return int(text)
 
 
 def _persistence(name: str) -> float:
     """The p of rbp:p."""
-    given = name.partition(":")[2].strip()
+    text = name.partition(":")[2].strip()
     try:
-        p = float(given)
+        p = float(text)
     except ValueError:
         p = math.nan
     if not 0 < p < 1:
         raise NameFormatError(
             f"metric {quoted(name)}: what follows the colon is the persistence, strictly between 0 and 1, got "
-            f"{quoted(given)}; rbp alone has 0.8."
+            f"{quoted(text)}; rbp alone has 0.8."
         )
     return p

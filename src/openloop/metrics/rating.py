@@ -25,30 +25,27 @@ def _exact(x: Columns) -> Column:
 
 
 def _zero_or_one(prediction: Floats) -> None:
-    odd = prediction[(prediction != 0) & (prediction != 1)]
-    if len(odd):
+    not_binary = prediction[(prediction != 0) & (prediction != 1)]
+    if len(not_binary):
         raise PredictionError(
-            f"cg@k: predictions must be a 0/1 recommendation matrix, got {odd[0]!r}; for scores use prec@k, "
+            f"cg@k: predictions must be a 0/1 recommendation matrix, got {not_binary[0]!r}; for scores use prec@k, "
             "which is the same measure on ranks."
         )
 
 
 def cumulative_gain(k: int) -> Metric:
     """cg@k: the average rating of what a 0/1 matrix with a budget of k recommends (Eq. 7)."""
+    # Eq. 7: δ = (I/k) Ŷ · Y
+    return Metric(
+        name=f"cg@{k}", on="prediction", kind="cell", gain=lambda x: x.cells / float(k) * x.prediction * x.rating,
+        better="higher", k=k, check=_zero_or_one,
+    )  # fmt: skip
 
-    def gain(x: Columns) -> Column:
-        # Eq. 7: δ = (I/k) Ŷ · Y
-        return x.cells / float(k) * x.prediction * x.rating
 
-    return Metric(name=f"cg@{k}", on="prediction", kind="cell", gain=gain, better="higher", k=k, check=_zero_or_one)
-
-
-mae: Metric = Metric(name="mae", on="prediction", kind="cell", gain=_absolute, better="lower")
-mse: Metric = Metric(name="mse", on="prediction", kind="cell", gain=_squared, better="lower")
-rmse: Metric = Metric(
-    name="rmse", on="prediction", kind="cell", gain=_squared, better="lower", additive=False, root=True
-)
-accuracy: Metric = Metric(name="accuracy", on="prediction", kind="cell", gain=_exact, better="higher")
+mae = Metric(name="mae", on="prediction", kind="cell", gain=_absolute, better="lower")
+mse = Metric(name="mse", on="prediction", kind="cell", gain=_squared, better="lower")
+rmse = Metric(name="rmse", on="prediction", kind="cell", gain=_squared, better="lower", additive=False, root=True)
+accuracy = Metric(name="accuracy", on="prediction", kind="cell", gain=_exact, better="higher")
 
 
 def midpoints(levels: Floats) -> Floats | None:

@@ -107,6 +107,8 @@ Model = Answerer | LogColumns | tuple[Table, ...]
 def opened(name: str, model: Any, columns: Mapping[str, Column], log: InputTable | None) -> Model:
     """A model as it will be asked; `columns` are the names of its tables' columns, `log` a log that stays elsewhere."""
     what = f"model {name!r}"
+    if isinstance(model, Answerer):
+        return model
     if isinstance(model, str | Mapping):
         return _of_log(what, model, log)  # pyright: ignore[reportUnknownArgumentType]
     if isinstance(model, type):
@@ -114,7 +116,7 @@ def opened(name: str, model: Any, columns: Mapping[str, Column], log: InputTable
             f"{what}: {model.__name__} is a class; give a fitted model, {model.__name__}().fit(train)."
         )
     if isinstance(model, np.ndarray):
-        return Answerer(of=partial(_array, what, model))
+        return Answerer(of=partial(checked_shape, what, model))
     if _is_table(model):
         given: Any = model if isinstance(model, list | tuple) and model else [model]
         return tuple(table_of(what, frame, columns) for frame in given)
@@ -122,7 +124,7 @@ def opened(name: str, model: Any, columns: Mapping[str, Column], log: InputTable
         refuse_unwrapped(what, model)
         return Answerer(of=lambda population: by_id(what, model, population.users, population.items))
     if hasattr(model, "__array__") or hasattr(model, "detach"):
-        return Answerer(of=partial(_array, what, on_host(model)))
+        return Answerer(of=partial(checked_shape, what, on_host(model)))
     refuse_unwrapped(what, model)
     if callable(model):
         return Answerer(of=lambda p: OfIds(what=what, function=model, users=p.users, items=p.items))
@@ -133,7 +135,8 @@ def _is_table(model: Any) -> bool:
     return isinstance(model, list | tuple | InputTable | Table) or is_frame(model)
 
 
-def _array(what: str, scores: Any, population: Population) -> Any:
+def checked_shape(what: str, scores: Any, population: Population) -> Any:
+    """Scores of all cells of a population, (U, I)."""
     expected = len(population.users), len(population.items)
     if scores.shape != expected:
         raise PredictionError(
@@ -223,4 +226,6 @@ def numbers_of(model: Any, columns: Mapping[str, Column]) -> set[str]:
         return set[str]().union(*(numbers_of(table, columns) for table in model))  # pyright: ignore[reportUnknownVariableType]
     if isinstance(model, InputTable):
         return rules.numbers_in(model.columns, columns)
+    if isinstance(model, Answerer):
+        return {"score"}
     return rules.numbers_in(nw.from_native(model).collect_schema().names(), columns) if is_frame(model) else {"score"}

@@ -40,13 +40,12 @@ class ListPass:
 
     subject: Any
     metrics: Sequence[ListMetric]
-    running: str | None
     covariates: Floats | None
 
     def __call__(self, block: Block) -> dict[str, tuple[ListSums, int, int]]:
         """By model its sums, the users without a list, and those whose list ends among tied items."""
-        compared = any(m.needs == "running" for m in self.metrics)
-        running = self._lists(block, str(self.running))[0] if compared else None
+        others = dict.fromkeys(m.running for m in self.metrics if m.running is not None)
+        running = {name: self._lists(block, name)[0] for name in others}
         found: dict[str, tuple[ListSums, int, int]] = {}
         for model in self.subject.models:
             lists, tied = self._lists(block, model)
@@ -63,16 +62,18 @@ class ListPass:
             lists, tied = self.subject.asked[model].lists(block, k)
         return np.sort(lists, axis=1), tied
 
-    def _sums(self, block: Block, lists: Ints, running: Ints | None) -> ListSums:
+    def _sums(self, block: Block, lists: Ints, running: Mapping[str, Ints]) -> ListSums:
         n_users, n_items = block.n_users, len(self.subject.population.items)
         cells = _cells(lists, n_items)
         user, item = np.divmod(cells, n_items)
         length = np.bincount(user, minlength=n_users).astype(np.float64)
-        shared = None if running is None else np.isin(cells, _cells(running, n_items)) * 1.0
-        x = Entries(self.subject.setting.n_users, self.subject.trained_rows[item].astype(np.float64), shared)
+        rows = self.subject.trained_rows[item].astype(np.float64)
         values: dict[str, Floats] = {}
         for metric in self.metrics:
             if metric.gain is not None:
+                other = None if metric.running is None else _cells(running[metric.running], n_items)
+                shared = None if other is None else np.isin(cells, other) * 1.0
+                x = Entries(self.subject.setting.n_users, rows, shared)
                 total: Any = np.bincount(user, metric.gain(x), minlength=n_users)
                 values[metric.name] = np.divide(total, length, out=np.full(n_users, np.nan), where=length > 0)
             elif metric.spread is None:
@@ -85,10 +86,10 @@ class ListPass:
 class BlockLists:
     """Lists of models that score all items, or of tables with ranks; see `sources.lists.ListSource`."""
 
-    def __init__(self, subject: Any, over: Any, by_code: Any, running: str | None, covariates: Floats | None) -> None:
+    def __init__(self, subject: Any, over: Any, by_code: Any, covariates: Floats | None) -> None:
         self.models = subject.models
         self._subject, self._over, self._by_code = subject, over, by_code
-        self._running, self._covariates = running, covariates
+        self._covariates = covariates
         self._without, self._tied = dict[str, int](), dict[str, int]()
 
     def refusal(self, metric: ListMetric) -> str | None:
@@ -104,7 +105,7 @@ class BlockLists:
 
     def sums(self, metrics: Sequence[ListMetric]) -> dict[str, ListSums]:
         """The sums of each model's lists."""
-        work = ListPass(subject=self._subject, metrics=metrics, running=self._running, covariates=self._covariates)
+        work = ListPass(subject=self._subject, metrics=metrics, covariates=self._covariates)
         parts: list[Mapping[str, Any]] = list(self._over(work))
         sums: dict[str, ListSums] = {}
         for model in self.models:

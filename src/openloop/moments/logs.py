@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from openloop.blocks.block import Block
 from openloop.blocks.dealing import ReadIds, deal_feedback, deal_table
 from openloop.blocks.joining import Dealt, JoinFacts
 from openloop.blocks.population import IdSet, Population, vocabulary_of
 from openloop.blocks.store import Budget
 from openloop.core.feedback import Array, Feedback, Floats, check_propensities
 from openloop.core.levels import LevelSample
-from openloop.core.propensities import Propensities, check_exposure, grid_of, row_propensities
+from openloop.core.positives import only_positives
+from openloop.core.propensities import Propensities, check_exposure, grid_of, predicted_by, row_propensities
 from openloop.core.protocols import predicted_block
 from openloop.core.vocabulary import Int64s, Vocabulary
 from openloop.data import values
-from openloop.data.columns import InputTable, choose
+from openloop.data.columns import InputTable, named
 from openloop.data.events import pairs_repeat
 from openloop.data.frames import open_frame
-from openloop.data.scanning import Log
-from openloop.errors import AlignmentError, EmptyError, InputError, LeakError, PredictionError
+from openloop.data.scanning import Log, pairs_of, scan
+from openloop.errors import AlignmentError, EmptyError, InputError, LeakError, PredictionError, UnknownIdError
 from openloop.moments.parts import excluded_share, one_log, other_users, unscaled
 from openloop.moments.setting import BALANCED, LEVELS, SHARE, P
+from openloop.propensity.checks.by_item import CountModel
 from openloop.sources import remarks, rules
 from openloop.sources.balancing import balanced_parts
 from openloop.sources.question import Question
 from openloop.sources.recoding import by_id
-from openloop.support.arguments import are_counts
 from openloop.support.frames import is_frame
+from openloop.support.wording import rows_at
 
+ADDED = "openloop_propensity"  # the column that a model adds to a frame
 MAX_GROUPS = 50  # a table of strata that a person can read
 MAX_LEVELS = 20  # of a uniform sample, whose sums are taken per user and level
 
@@ -44,35 +50,11 @@ def log_input(log: Any, propensities: Any, question: Question) -> LogInput:
     if isinstance(log, Log):
         return ScanInput(log, propensities, question)
     if isinstance(log, InputTable) or is_frame(log):
-        return ScanInput(scanned(log, question, propensities), propensities, excluded_scan(question, log))
+        return ScanInput(scan(log), propensities, question)
     raise InputError(
         f"evaluate: the log must be a Feedback, a scanned log or a dataframe, got {type(log).__name__}; read it with "
         "ol.read or ol.scan."
     )
-
-
-def scanned(frame: Any, question: Question, propensity: Any) -> Log:
-    """A frame as a log."""
-    table = frame if isinstance(frame, InputTable) else replace(open_frame(frame), name="the log")
-    asked = {"user": question.user, "item": question.item, "rating": question.rating, "propensity": propensity}
-    population = question.population
-    if population is not None and not are_counts(population):
-        raise InputError(f"evaluate: population= must be (users, items), two whole numbers, got {population!r}.")
-    users, items = (None, None) if population is None else (int(v) for v in population)
-    share, _ = question.shares
-    return Log(
-        table=table, columns=choose(table, {k: c for k, c in asked.items() if k != "propensity" or isinstance(c, str)}),
-        users=users, items=items, share=share if question.scaled else None, by_items=question.by_items,
-    )  # fmt: skip
-
-
-def excluded_scan(question: Question, log: Any) -> Question:
-    """The question with the excluded frame as a log."""
-    if question.exclude is None or isinstance(question.exclude, Log):
-        return question
-    table = replace(open_frame(question.exclude), name="exclude")
-    columns = rules.id_columns(table, question.columns)
-    return replace(question, exclude=Log(table=table, columns=columns, share=question.shares[1]))
 
 
 class LogInput:
@@ -99,6 +81,8 @@ class LogInput:
     excludes: bool = False
     n_rows: int = 0
     n_excluded: int | None = None
+    way: str = "none"
+    item_rows: Int64s | None = None
     in_memory: Feedback | None = None
     excluded_in_memory: Feedback | None = None
 
@@ -116,6 +100,14 @@ class LogInput:
 
     def refuse(self, facts: JoinFacts) -> None:
         """Refuse what the join found wrong."""
+
+    def fit(self, facts: JoinFacts, population: Population, notes: list[str]) -> Callable[[Block], Floats] | None:
+        """What gives p to the rows of a block, where no column does."""
+        del facts, population, notes
+        return None
+
+    def with_levels(self, span: tuple[float, float]) -> None:
+        """What the span of ratings tells of the log."""
 
     def excluded_share(self, facts: JoinFacts, over: Any, population: Population) -> float | Floats:
         """t: the probability that the excluded part holds an observed row, 0 for a part of another log."""
@@ -356,49 +348,97 @@ def _imputed_ratings(given: Any, population: Population) -> Callable[[Int64s], A
 # -- scanned -------------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
+class ColumnOfP:
+    """A column of p under a floor, checked batch by batch; and what the floor raises."""
+
+    floor: float = 0.0
+    rows: int = 0
+    raised: int = 0
+    weight: float = 0.0  # Σ1/p
+    kept: float = 0.0  # Σ1/max(p, floor)
+
+    def checked(self, column: pl.Series, what: str) -> Floats:
+        """The p that weights are computed from."""
+        p = values.propensities(column, what)
+        if not self.floor:
+            return p
+        used = np.maximum(p, self.floor)
+        self.rows, self.raised = self.rows + len(p), self.raised + int(np.count_nonzero(p < self.floor))
+        self.weight, self.kept = self.weight + float((1.0 / p).sum()), self.kept + float((1.0 / used).sum())
+        return used
+
+
 class ScanInput(LogInput):
     """A log whose rows stay where they are, and one like it that is excluded."""
 
     def __init__(self, log: Log, propensities: Any, question: Question) -> None:
         self._log, self._question = log, question
-        self._exclude: Log | None = question.exclude
+        self._exclude: Log | None = None if question.exclude is None else pairs_of(question.exclude, log, "exclude")
         self.table = log.table
-        self._p = log.columns.get("propensity") if propensities is None else propensities
-        if self._p is not None and not isinstance(self._p, str):
-            raise InputError(
-                f"evaluate: of a scanned log, propensities= is the name of a column, got {type(self._p).__name__}; add "
-                "them as a column, or read the log with ol.read."
-            )
-        self.weighted = self._p is not None
-        self.columns = (P,) if self.weighted else ()
-        self.scaled, self.share = log.share is not None, log.share
-        self.excludes, self.by_items, self.positives = self._exclude is not None, log.by_items, log.positives
-        self._excluded_share = 0.0 if self._exclude is None else self._exclude.share or 0.0
-        self.is_one_log = self._exclude is not None and log.origin is not None and log.origin is self._exclude.origin
+        self._model: Any = None  # what gives p to the rows of each block
+        self._p = ColumnOfP(floor=question.floor)
+        self._column = self._propensity(propensities)
+        self.weighted = self._column is not None or self._model is not None
+        self.columns = () if self._column is None else (P,)
+        self.excludes = self._exclude is not None
         self.open_users = isinstance(log.users, int)
-        self._ids = ReadIds()
-        self._population_found: Population | None = None
+        self._ids, self._known = ReadIds(), dict[str, Any]()
+        self._split = log.split
+
+    def _propensity(self, given: Any) -> str | None:
+        """The column of p; a model is asked about each block, or was fitted where rows are and adds its column there."""
+        if given is None or isinstance(given, str):
+            return self._log.columns.get("propensity") if given is None else named(self.table, "propensities", given)
+        if isinstance(given, CountModel):
+            self._model, self.by_items = given, given.model.fits_items
+            return None
+        if not hasattr(given, "predict"):
+            raise InputError(
+                f"evaluate: propensities= of a scanned log must be the name of a column or a fitted model, got "
+                f"{type(given).__name__}; add p as a column, or read the log with ol.read."
+            )
+        self.by_items = bool(getattr(given, "fits_items", False))
+        if getattr(given, "frame_", None) is None:
+            self._model = given
+            return None
+        log, roles = self._log, ("user", "item", "rating")
+        names = {role: log.columns[role] for role in roles if role in log.columns}
+        frame = given.with_column(native(log), ADDED, **names)
+        self.table = replace(open_frame(frame), name=log.table.name)
+        return ADDED
 
     def new_ids(self) -> ReadIds:
+        """Sets for the sides whose ids are not known."""
         sides = {"user": self._log.users, "item": self._log.items}
         self._ids = ReadIds(sets={side: IdSet() for side, known in sides.items() if not isinstance(known, Vocabulary)})
+        sample = self._question.sample
+        for side, ids in self._ids.sets.items() if isinstance(sample, Feedback) else ():
+            known: Any = (sample.users if side == "user" else sample.items).ids
+            ids.add(pl.Series(known if known.dtype.kind == "i" else known.tolist()))
         return self._ids
 
     def deal(self, models: Mapping[str, str], budget: Budget, ids: ReadIds) -> tuple[Dealt, Dealt | None]:
+        """The rows by bucket, numbered as they were."""
         log = self._log
         columns = {role: log.columns[role] for role in ("user", "item", "rating") if role in log.columns}
-        checks: dict[str, Any] = {"rating": values.ratings, P: values.propensities}
-        if self._p is not None:
-            columns[P] = self._p
+        checks: dict[str, Any] = {"rating": values.ratings, P: self._p.checked, "time": values.times}
+        if self._column is not None:
+            columns[P] = self._column
+        if log.duplicates != "error" and "time" in log.columns:
+            columns["time"] = log.columns["time"]
         checks |= {role: partial(_numbers, log.table.name) for role in models}
-        dealt = deal_table(log.table, columns | dict(models), checks, budget, ids, numbered=True)
+        dealt = deal_table(
+            self.table, columns | dict(models), checks, budget, ids, numbered=True, positive=log.positive
+        )
         if not dealt.n_rows:
             raise EmptyError(f"{log.table.name}: no rows; an estimate needs at least one observed cell.")
         self.n_rows = dealt.n_rows
+        dealt = replace(dealt, duplicates=log.duplicates)
         if self._exclude is None:
             return dealt, None
         pairs = {side: self._exclude.columns[side] for side in ("user", "item")}
-        own = replace_kinds(ids)
+        own = ReadIds(sets=ids.sets)
         excluded = deal_table(self._exclude.table, pairs, {}, budget, own, numbered=True)
         self.n_excluded = excluded.n_rows
         for side, kind in own.kinds.items():
@@ -406,56 +446,168 @@ class ScanInput(LogInput):
                 raise InputError(
                     f"{self._exclude.table.name}: its {side} ids are {kind}, the log's {ids.kinds[side]}; cast one side."
                 )
-        return dealt, excluded
+        return dealt, replace(excluded, duplicates="first")
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
-        users, items = (
-            known if isinstance(known, Vocabulary) else vocabulary_of(ids.sets[side].ids)
-            for side, known in (("user", self._log.users), ("item", self._log.items))
-        )
-        n_users, n_items = (
-            known if isinstance(known, int) else len(found)
-            for known, found in ((self._log.users, users), (self._log.items, items))
-        )
-        self._population_found = Population(users=users, items=items, n_users=n_users, n_items=n_items)
-        return self._population_found
+        """The known ids, or those that were read; a number counts also users and items that no row shows."""
+        log, found, sizes = self._log, list[Vocabulary](), list[int]()
+        for side, known in (("user", log.users), ("item", log.items)):
+            ids_found = known if isinstance(known, Vocabulary) else vocabulary_of(ids.sets[side].ids)
+            if isinstance(known, int):
+                ids_found = _counted_from_zero(ids_found, known, side)
+            found.append(ids_found)
+            sizes.append(known if isinstance(known, int) else len(ids_found))
+        if log.users is None or log.items is None:
+            notes.append(
+                f"the population was taken to be the {sizes[0]:,} users × {sizes[1]:,} items in the log; pass users= and "
+                "items= if it is larger"
+            )
+        self._known = {"user": found[0], "item": found[1]}
+        return Population(users=found[0], items=found[1], n_users=sizes[0], n_items=sizes[1])
 
     def refuse(self, facts: JoinFacts) -> None:
-        """Pairs that are there more than once."""
-        named = [(self._log.table.name, facts.log)]
-        named += [] if self._exclude is None else [(self._exclude.table.name, facts.exclude)]
-        for name, faults in named:
+        """Pairs that are there more than once, and ids that the population lacks; and how the log was split."""
+        named_logs = [(self._log.table.name, facts.log)]
+        named_logs += [] if self._exclude is None else [(self._exclude.table.name, facts.exclude)]
+        for name, faults in named_logs:
+            if faults.n_strange:
+                raise UnknownIdError(
+                    f"{name}: {faults.n_strange:,} rows have ids that are not in the population, in "
+                    f"{rows_at(list(faults.strange))}; pass users= and items= with all ids, or drop those rows."
+                )
             if faults.pairs:
                 raise pairs_repeat(name, faults.pairs, faults.first, list(faults.rows))
+        self._resolve_split(facts)
+
+    def _resolve_split(self, facts: JoinFacts) -> None:
+        """How the log and what is excluded were one log: as said, or as their pairs tell."""
+        log, exclude = self._log, self._exclude
+        self.scaled, self.share, self._t = log.share is not None, log.share, 0.0
+        if exclude is None:
+            return
+        if log.origin is not None and log.origin is exclude.origin:  # parts of `ol.split`
+            self.is_one_log, self._t = log.share is not None, exclude.share or 0.0
+            return
+        way = self._split or ("none" if facts.overlap else "random")
+        if way != "none" and facts.overlap:
+            raise InputError(
+                f"{log.table.name}: split={way!r}, but {facts.overlap:,} pairs are in it and in what is excluded, which "
+                "parts of one log never share; drop them from one, or pass split='none'."
+            )
+        if facts.overlap == self.n_rows:
+            raise LeakError(
+                "exclude: holds every row of the log, so models would be judged by what they were trained on; judge "
+                "them by rows that were held out."
+            )
+        self.is_one_log = way == "random"
+        total = self.n_rows + (self.n_excluded or 0)
+        if way == "random":
+            self.share, self._t = self.n_rows / total, (self.n_excluded or 0) / total
+        self.scaled = self.scaled and way != "time"
+        self.share = self.share if self.scaled else None
+        self.way = way
 
     def excluded_share(self, facts: JoinFacts, over: Any, population: Population) -> float | Floats:
-        return self._excluded_share
+        """The excluded part's share of the log."""
+        return self._t
 
     def rows_of_items(self, scored: Int64s, *, dropped: int) -> Int64s:
-        return scored if self._log.item_rows is None else self._log.item_rows
+        """Of the log and, where both are one log, of what is excluded."""
+        return scored if self.item_rows is None else self.item_rows
+
+    def fit(self, facts: JoinFacts, population: Population, notes: list[str]) -> Callable[[Block], Floats] | None:
+        """What gives p to the rows of a block, where no column does."""
+        is_one = self._exclude is not None and self.way != "none"
+        counts = facts.rows_of_items + (facts.excluded_of_items if is_one else 0)
+        self.item_rows = counts
+        if isinstance(self._model, CountModel):
+            model = self._model
+            notes += [
+                f"{model.name}: {note}"
+                for note in model.model.fit_counts(counts.astype(np.float64), population.n_users)
+            ]
+            of_item = model.fitted
+            self.grid = lambda users: np.broadcast_to(of_item, (len(users), len(of_item)))
+            return lambda block: of_item[block.item]
+        if self._model is None:
+            if self._p.floor:
+                self.floored, self.kept_weight = self._p.raised / self._p.rows, self._p.kept / self._p.weight
+            return None
+        return PredictedP(model=self._model, population=population)
+
+    def with_levels(self, span: tuple[float, float]) -> None:
+        """What ratings tell of the log: of positives none says that something was not liked."""
+        self.positives = only_positives(*span)
 
     def notes(self, facts: JoinFacts, source: Any) -> Iterator[str]:
+        """What the reader of estimates should know about the log."""
         yield from [remarks.POSITIVES] if self.positives else []
         yield from self._log.notes
         if self.weighted and not self.scaled:
             yield remarks.up_to_factor(remarks.BY_TIME, excluded=self.excludes)
         if facts.overlap:
             yield remarks.still_candidates(facts.overlap)
+        if self._exclude is None or self._split is not None or self._log.origin is not None:
+            return
+        if self.way == "none":
+            yield f"log and excluded log share {facts.overlap:,} pairs, so they are treated as two separate logs"
+        elif self.share is not None:
+            yield (
+                "log and excluded log share no pair, so they are treated as one log split at random, "
+                f"{self.share:.1%} and {self._t:.1%} of it; otherwise scan the log with split='time' or split='none'"
+            )
 
     def kind_of(self, side: str) -> str:
+        """Whether the ids of a side are integers or text."""
         return self._ids.kinds[side]
 
     def some_ids(self) -> list[Any]:
-        found = self._population_found
-        return [] if found is None else [found.users.ids[:1].tolist()[0], found.items.ids[:1].tolist()[0]]
+        """A user and an item."""
+        return [self._known[side].ids[:1].tolist()[0] for side in ("user", "item")]
 
 
-def _numbers(what: str, column: Any, _where: str) -> Floats:
-    from openloop.sources.rules import written_numbers
+def native(log: Log) -> Any:
+    """The rows as a frame of an engine."""
+    if isinstance(log.source, str | os.PathLike):
+        if log.table.scan is None:
+            raise InputError(f"{log.table.name}: cannot be looked at without reading it; read the log with ol.read.")
+        return log.table.scan(list(dict.fromkeys(log.columns.values())))
+    return log.source
 
-    return written_numbers(what, column)
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class PredictedP:
+    """The p of a block's rows by a fitted model."""
+
+    model: Any
+    population: Population
+
+    def __call__(self, block: Block) -> Floats:
+        """p in the order of the block's rows."""
+        users, items = self.population.users, self.population.items
+        cell = block.users[block.user].astype(np.int64) * len(items) + block.item
+        order = np.argsort(cell)
+        log = Feedback(
+            user=(cell[order] // len(items)).astype(np.int32), item=block.item[order], rating=block.rating[order],
+            users=users, items=items,
+        )  # fmt: skip
+        made = predicted_by("evaluate", self.model, log)
+        if made.base is not None:
+            raise InputError("evaluate: balanced propensities need the log in memory; read it with ol.read.")
+        p = np.empty(len(cell))
+        p[order] = made.used
+        return p
 
 
-def replace_kinds(ids: ReadIds) -> ReadIds:
-    """The same sets of ids, for another table, whose kinds may differ."""
-    return ReadIds(sets=ids.sets)
+def _counted_from_zero(ids: Vocabulary, n: int, side: str) -> Vocabulary:
+    """The ids 0 … n − 1 where all that were read are among them; else those that were read, of which n are too few."""
+    if len(ids) > n:
+        raise InputError(
+            f"evaluate: {side}s={n:,}, and the log has {len(ids):,}; give the size of the whole population."
+        )
+    whole = ids.ids.dtype.kind == "i" and int(ids.ids[0]) >= 0 and int(ids.ids[-1]) < n
+    return Vocabulary.range(n) if whole else ids
+
+
+def _numbers(what: str, column: pl.Series, _where: str) -> Floats:
+    return rules.written_numbers(what, column)

@@ -24,7 +24,7 @@ from openloop.moments.imputation import Imputation
 from openloop.moments.inputs import Answerer, Dealing, LogColumns, Model, deal_models, opened
 from openloop.moments.logs import LogInput, log_input
 from openloop.moments.models import Asked, Masked
-from openloop.moments.setting import Setting, relevant_places
+from openloop.moments.setting import P, Setting, relevant_places
 from openloop.moments.source import BlockSource, Subject
 from openloop.sources import remarks, rules
 from openloop.sources.question import Question
@@ -68,8 +68,10 @@ class _Preparation:
             self._refuse(facts, dealing)
             asked = self._asked(population)
             levels = LevelCounts.of(blocks.map)
+            self.log.with_levels(levels.span)
+            p = self.log.fit(facts, population, self.notes)
             threshold = default_threshold(levels.values) if question.threshold is None else float(question.threshold)
-            said = self._ask(blocks, asked, population, threshold)
+            said = self._ask(blocks, asked, population, threshold, p)
             predicted = self._predicted(said)
             dropped, filled = self._without_gaps(blocks, predicted, said, levels)
             coverage = {
@@ -142,17 +144,19 @@ class _Preparation:
             if isinstance(model, Answerer)
         }
 
-    def _ask(self, blocks: LocalBlocks, asked: Mapping[str, Asked], population: Population, threshold: float) -> _Said:
+    def _ask(
+        self, blocks: LocalBlocks, asked: Mapping[str, Asked], population: Population, threshold: float, p: Any
+    ) -> _Said:
         """Ask the models that are no tables, and put what lists leave out below them."""
         facts, said = blocks.facts, _Said(tables=dict(blocks.facts.tables))
         lists = [name for name, found in facts.tables.items() if found.depth]
-        if not asked and not lists:
+        if not asked and not lists and p is None:
             return said
         work = Asking(
             models=asked, kinds=frozenset(self.question.kinds), threshold=threshold,
             every=any(m.on == "rank" and m.kind == "cell" for m in self.question.measures),
             predicts={name: _predicts(model.model) or not self.question.lenient for name, model in asked.items()},
-            depths={name: facts.tables[name].depth for name in lists}, n_items=population.n_items,
+            depths={name: facts.tables[name].depth for name in lists}, n_items=population.n_items, p=p,
         )  # fmt: skip
         for part in blocks.update(work):
             for name, (found, masked, flat) in part.items():
@@ -250,7 +254,7 @@ class _Preparation:
             coverage=coverage, levels=levels, rows_of_items=log.rows_of_items(scored_of_items, dropped=dropped),
             scored_of_items=scored_of_items, n_rows=n_rows, scored_users=scored_users,
             n_excluded=log.n_excluded, n_lost=facts.excluded, overlap=0 if log.is_one_log else facts.overlap,
-            split=log.split_words, whole_users=log.whole_users, by_items=log.by_items,
+            split=log.split_words, whole_users=log.whole_users, by_items=log.by_items or question.by_items,
             positives=log.positives, floored=log.floored, kept_weight=log.kept_weight, rank_sample=log.rank_sample,
             bounded=any(m.name == "ips" for m in question.methods), grid=log.grid,
             imputation=self._imputation(population, asked), dropped=dropped, filled=filled, unlisted=unlisted,
@@ -300,6 +304,7 @@ class Asking:
     predicts: Mapping[str, bool]
     depths: Mapping[str, int]
     n_items: int
+    p: Callable[[Block], Floats] | None  # what gives p to the rows, where no column does
 
     def __call__(self, block: Block) -> tuple[Block, dict[str, tuple[TableFacts, Masked, int]]]:
         """The block with outcomes, and of each model what is missing, masked, and for how many users it is flat."""
@@ -318,7 +323,8 @@ class Asking:
                 outcome, flat = _spread(ranked, rows, len(block)), self._flat(block, ranked, rows)
             outcomes[name] = replace(outcome, prediction=prediction)
             said[name] = facts, masked, flat
-        return replace(block, outcomes=outcomes), said
+        columns = block.columns if self.p is None else {**block.columns, P: self.p(block)}
+        return replace(block, outcomes=outcomes, columns=columns), said
 
     def _predictions(self, block: Block, model: Asked) -> tuple[Floats | None, TableFacts]:
         if "prediction" not in self.kinds or not self.predicts[model.name]:

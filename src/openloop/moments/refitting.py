@@ -21,7 +21,6 @@ from threadpoolctl import threadpool_limits
 
 from openloop.blocks.block import Block, Pairs
 from openloop.comparison.plan import values
-from openloop.core.cell_means import CellMeans
 from openloop.core.comparison import Comparison, Key
 from openloop.core.covariates import Covariates
 from openloop.core.estimate import Estimate
@@ -37,6 +36,7 @@ from openloop.moments.logs import weight_columns
 from openloop.moments.parts import excluded_share, one_log
 from openloop.moments.source import BlockSource
 from openloop.moments.whole import OneBlock, whole_block
+from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.known import Known
 from openloop.sources.question import Question
 
@@ -61,19 +61,22 @@ class Refitting:
     def of(cls, source: BlockSource, propensities: Any, asked: Question) -> Refitting:
         """Checked: a fitted model with `refit`, and a log that holds the scored rows."""
         if source.subject.log is None:
-            raise InputError("evaluate: refit= fits a model again to rows in memory; read the log with ol.read.")
+            raise InputError(
+                "evaluate: errors=ol.Refit() fits a model again to rows in memory; read the log with ol.read."
+            )
         if isinstance(propensities, Known) or not hasattr(propensities, "refit"):
             kind = "None" if propensities is None else type(propensities).__name__
             raise InputError(
-                f"evaluate: refit= needs propensities= that can be fitted again, a fitted model such as Logistic, got "
+                f"evaluate: errors=ol.Refit() needs propensities= that can be fitted again, a fitted model such as Logistic, got "
                 f"{kind}; p that was given has no error of its own, and a model of your own needs refit(feedback), a "
                 "fresh copy fitted on another log."
             )
-        if asked.replicates < 2:
-            raise InputError(f"evaluate: replicates= must be at least 2, got {asked.replicates}; 200 are usual.")
-        whole, block = _whole(source.subject.log, asked.refit_on), whole_block(source.subject)
+        replicates = asked.errors.replicates
+        if replicates < 2:
+            raise InputError(f"ol.Refit: replicates= must be at least 2, got {replicates}; 200 are usual.")
+        whole, block = _whole(source.subject.log, asked.errors.on), whole_block(source.subject)
         return cls(
-            source=source, model=propensities, whole=whole, block=block, replicates=asked.replicates, rng=asked.rng,
+            source=source, model=propensities, whole=whole, block=block, replicates=replicates, rng=asked.errors.rng,
             imputation=_imputation(source, block, asked),
         )  # fmt: skip
 
@@ -223,13 +226,15 @@ def _whole(scored: Feedback, whole: Any) -> Feedback:
     if whole is None:
         if scored.origin is None:
             return scored
-        raise InputError("evaluate: refit= of a part of a log needs refit_on=, the log that the model was fitted on.")
+        raise InputError(
+            "evaluate: errors=ol.Refit() of a part of a log needs on=, the log that the model was fitted on."
+        )
     if not isinstance(whole, Feedback):
-        raise InputError(f"evaluate: refit_on= must be the Feedback fitted on, got {type(whole).__name__}.")
+        raise InputError(f"ol.Refit: on= must be the Feedback fitted on, got {type(whole).__name__}.")
     known = whole.users == scored.users and whole.items == scored.items
     if not known or not (one_log(scored, whole) and np.isin(scored.cell, whole.cell).all()):
         raise InputError(
-            f"evaluate: refit_on= must hold all {len(scored):,} scored rows, on the same users and items; give the log "
+            f"ol.Refit: on= must hold all {len(scored):,} scored rows, on the same users and items; give the log "
             "that the model was fitted on and that the scored part was split from."
         )
     return whole

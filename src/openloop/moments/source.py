@@ -12,7 +12,6 @@ import numpy as np
 from openloop.blocks.block import Block, Outcome
 from openloop.blocks.local import Blocks
 from openloop.blocks.population import Population
-from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample
@@ -45,6 +44,7 @@ from openloop.moments.requests import Answers, LogFacts, Request, StrataFacts, s
 from openloop.moments.rows import ArrayColumns, Rows
 from openloop.moments.setting import LEVELS, P, Setting, Strata
 from openloop.moments.tilting import RatingScale, Tilter, item_factors, raking_factors, tilted_item_sums
+from openloop.propensity.cell_means import CellMeans
 from openloop.sources import remarks
 from openloop.sources.balancing import with_leverage
 from openloop.sources.question import Question
@@ -303,11 +303,11 @@ class BlockSource:
                 for key, values in sums.items():
                     by_key.setdefault(key, []).append(values)
         return {
-            key: self._by_code(own) if key in of_users and not self._clustered else np.concatenate(own)
+            key: self.by_code(own) if key in of_users and not self._clustered else np.concatenate(own)
             for key, own in by_key.items()
         }
 
-    def _by_code(self, parts: Sequence[Floats]) -> Floats:
+    def by_code(self, parts: Sequence[Floats]) -> Floats:
         """The rows of users, block after block, in the order of their codes; of unknown users zeros, last."""
         values = np.concatenate(parts)
         ordered = np.zeros((self.setting.n_users, *values.shape[1:]))
@@ -359,7 +359,7 @@ class BlockSource:
         edges, grid, excludes = self.setting.edges[strata], self.subject.grid, self._excludes(on)
         assert grid is not None  # noqa: S101, asked only where it is known
         parts = self.over(lambda block: cells_of_strata(block, grid(block.users), edges, excludes=excludes))
-        return self._by_code(list(parts))
+        return self.by_code(list(parts))
 
     def _sum_inverse_squares(self, on: str) -> float | None:
         """Σ 1/π² over the candidates, where one share holds for all of them."""
@@ -455,7 +455,7 @@ class BlockSource:
 
     def lists(self, asked: Question) -> BlockLists:
         """What models list for users, of the candidates of rankings."""
-        return BlockLists(self.subject, self.over, self._by_code, asked.running, self._features(asked.item_features))
+        return BlockLists(self.subject, self.over, self.by_code, self._features(asked.item_features))
 
     def _features(self, given: Any) -> Floats | None:
         items = Covariates.of(given, self.subject.population.items, "item")

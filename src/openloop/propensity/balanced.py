@@ -10,7 +10,6 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats, check_fitted, distinct, frozen
 from openloop.core.levels import LevelSample
@@ -18,6 +17,7 @@ from openloop.core.positives import only_positives
 from openloop.core.propensities import Propensities
 from openloop.errors import BalanceWarning, InputError, RatingError, UndefinedError, listing
 from openloop.propensity.base import PropensityEstimator, check_grid, refuse_frame, row_counts
+from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.checks.held_out import refit, unfitted
 from openloop.propensity.frames.level_cells import level_of
 from openloop.propensity.frames.log_frame import LogFrame

@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from openloop.core.cell_means import CellMeans
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample, spread
 from openloop.core.vocabulary import Int64s
 from openloop.errors import BalanceError, InputError, listing
+from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.samples import plain
 from openloop.propensity.solvers.calibration import REACHED, Raked, calibrate, rake
 from openloop.support.arguments import is_number

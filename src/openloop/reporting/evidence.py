@@ -7,13 +7,13 @@ from typing import Any
 
 from openloop.audits.positions import Positions
 from openloop.audits.results import OpenLoop, Setting
-from openloop.core.showing import flags_of
 from openloop.core.weights import WeightSummary
 from openloop.propensity.checks.checking import Check
 from openloop.reporting import check_tables
 from openloop.reporting import page_tables as tables
 from openloop.reporting.audit_figures import critical_difference_chart
 from openloop.reporting.blocks import Bullets, Code, Fold, Heading, Section, Terms, Text, figures
+from openloop.reporting.comparison_text import flags_of
 from openloop.reporting.figures import balancing_plot, calibration_curve, love_plot, margins_plot, overlap_plot
 from openloop.reporting.sections import Subject
 from openloop.reporting.weight_figures import (

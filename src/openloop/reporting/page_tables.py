@@ -10,10 +10,10 @@ from openloop.audits.contrasts import Contrast, estimators_of
 from openloop.audits.results import Curve, OpenLoop, StrataLine, StrataTable
 from openloop.core.comparison import Comparison
 from openloop.core.estimate import Estimate
-from openloop.core.showing import flags_of
 from openloop.core.weights import WeightSummary
 from openloop.reporting.audit_figures import OPEN_LOOP, facing, ranks
 from openloop.reporting.blocks import Cell, TableBlock
+from openloop.reporting.comparison_text import flags_of
 from openloop.reporting.sensitivity_figures import TILTS
 from openloop.reporting.weight_figures import carried_by, propensity_bins
 from openloop.reporting.words import decimals_of, direction, fixed, number, outcome, rounded, span

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from openloop.core.cell_means import CellMeans
 from openloop.core.feedback import Array, Feedback, Floats
 from openloop.core.levels import LevelSample, spread
 from openloop.core.propensities import Propensities, part_probability
 from openloop.core.vocabulary import Int64s
 from openloop.moments.parts import excluded_share
+from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.targets import Target, level_shares, moved, refuse_unreached
 
 

@@ -21,8 +21,8 @@ from openloop.estimators.weighted import quotient, side_by_side
 from openloop.sources.question import Question
 
 NEEDED = {
-    "running": "needs the model in production; name it with running=",
-    "item_features": "needs covariates of the items; pass item_features=",
+    "running": "needs the model that others are compared with; write its name after a colon, as in overlap@10:popular",
+    "item_features": "needs covariates of the items; read the log with item_features=",
 }
 TRAINED_ON = "popularity, novelty and new items count the rows that models were trained on"
 TIED = 0.01  # of the users: from here on a note tells how ties were broken
@@ -93,7 +93,8 @@ def _counts(found: Mapping[str, int], users: int) -> str:
 
 
 def _ungiven(metric: ListMetric, asked: Question) -> str | None:
-    return f"{NEEDED[metric.needs]}." if metric.needs and getattr(asked, metric.needs) is None else None
+    lacks = {"": False, "running": metric.running is None, "item_features": asked.item_features is None}
+    return f"{NEEDED[metric.needs]}." if lacks[metric.needs] else None
 
 
 def _estimates(source: ListSource, metrics: Sequence[ListMetric]) -> dict[str, dict[str, Estimate]]:

@@ -9,14 +9,15 @@ from typing import Any
 
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
-from openloop.core.propensities import check_shares
+from openloop.data.columns import Column
 from openloop.errors import InputError, quoted
 from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
 from openloop.sources.rules import check_missing
-from openloop.sources.whole import WholeLog
 from openloop.support.arguments import check_level, is_number
+
+ERRORS = ("users", "cells")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -33,32 +34,18 @@ class Question:
     threshold: float | None = None
     missing: str = "error"
     level: float = 0.95
-    imputation: Any = None
-    user: str | None = None
-    item: str | None = None
-    rating: str | None = None
-    score: str | None = None  # of the models' tables
-    rank: str | None = None
-    population: tuple[int, int] | None = None
-    share: float | None = None
-    excluded_share: float | None = None
-    complete: bool = False
-    distinct: bool = False
-    max_users: int = 2_000_000
+    columns: Mapping[str, Column] = field(default_factory=dict[str, Any])  # of models' tables, as far as named
+    floor: float = 0.0  # under p of a scanned log
+    sample: Any = None  # ratings of cells drawn at random
     groups: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    scaled: bool = True  # False: the frame's propensities are known up to a factor only, as after a split by time
-    by_items: bool = False  # the frame's propensities were fitted to each item's rows of the log
-    whole: WholeLog | None = None  # what is known of the log that the frame's rows are a part of
-    refit: bool = False  # errors by a bootstrap over users that fits the propensities again
-    refit_on: Any = None  # the log that they were fitted on, of which the scored one may be a part
-    replicates: int = 200
-    rng: Any = 0
     running: str | None = None  # the model in production; other lists are compared with its lists
     item_features: Any = None  # Covariates or an array, for how alike the items of a list are
+    by_items: bool = False  # the log's p were fitted to each item's rows of it
+    errors: Any = "users"  # "cells", or a Refit
+    rng: Any = 0
     device: Any = None  # "cuda" counts ranks on a GPU
     checked: bool = False  # tables of models were checked before, beside another log
     lenient: bool = False  # metrics that some model cannot serve are left out, with the reason
-    parts: Any = None  # ranges of users, by which frames that were put on disk are joined
     guessed: tuple[str, ...] = ()  # default metrics: cut where the shortest list ends
     measures: tuple[Metric, ...] = field(init=False)
     list_measures: tuple[ListMetric, ...] = field(init=False)
@@ -67,34 +54,25 @@ class Question:
     def __post_init__(self) -> None:
         check_level("evaluate", self.level)
         check_missing(self.missing)
+        if isinstance(self.errors, str) and self.errors not in ERRORS:
+            raise InputError(f'evaluate: errors must be "users", "cells" or ol.Refit(), got {self.errors!r}.')
         if self.threshold is not None and not (is_number(self.threshold) and -math.inf < self.threshold < math.inf):
             raise InputError(
                 f"evaluate: threshold={quoted(self.threshold)}: give the rating from which items are relevant, such as "
                 "4."
             )
-        check_shares(*self.shares)
-        if self.excluded_share is not None and self.exclude is None:
-            raise InputError("evaluate: excluded_share= is the share of the log in exclude=; pass exclude=, too.")
         asked = _distinct([any_metric(m) for m in listed("metrics", self.metrics)])
         object.__setattr__(self, "measures", tuple(m for m in asked if isinstance(m, Metric)))
-        object.__setattr__(self, "list_measures", tuple(m for m in asked if isinstance(m, ListMetric)))
+        lists = [m for m in asked if isinstance(m, ListMetric)]
+        if self.running is not None:
+            lists = [replace(m, running=m.running or self.running) if m.needs == "running" else m for m in lists]
+        object.__setattr__(self, "list_measures", tuple(lists))
         object.__setattr__(self, "methods", _distinct([method(e) for e in listed("estimators", self.estimators)]))
 
     @property
     def trained(self) -> Any:
         """What models were trained on, None where unknown."""
         return self.exclude if self.trained_on is None else self.trained_on
-
-    @property
-    def shares(self) -> tuple[float, float]:
-        """s and t: the shares of the scored and of the excluded part in the log whose propensities are known."""
-        s, t = self.share, self.excluded_share
-        return 1.0 if s is None else s, 0.0 if t is None else t
-
-    @property
-    def columns(self) -> dict[str, str | None]:
-        """The names of columns of the models' tables, as far as given: ids as in the log."""
-        return {"user": self.user, "item": self.item, "score": self.score, "rank": self.rank}
 
     @property
     def stratifications(self) -> tuple[tuple[int, Bins], ...]:
@@ -105,6 +83,11 @@ class Question:
     def keeps_tables(self) -> bool:
         """Whether models' tables are looked at beyond the scored rows."""
         return bool(self.list_measures) or any(m.imputes for m in self.methods)
+
+    @property
+    def imputation(self) -> Any:
+        """Imputed ratings, which a doubly robust estimator brings along."""
+        return next((m.imputation for m in self.methods if m.imputation is not None), None)
 
     @property
     def kinds(self) -> set[str]:

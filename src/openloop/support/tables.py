@@ -1,7 +1,8 @@
-"""Tables of text in Markdown and LaTeX; the content of a cell stays in its cell."""
+"""Tables of text in Markdown, LaTeX and HTML; the content of a cell stays in its cell."""
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Sequence
 
 from openloop.support.escaping import on_one_line
@@ -36,3 +37,26 @@ def latex_table(header: Line, rows: Iterable[Line]) -> str:
     head, *body = (" & ".join(on_one_line(cell).translate(LATEX) for cell in line) + r" \\" for line in (header, *rows))
     begin = rf"\begin{{tabular}}{{{'l' * len(header)}}}"
     return "\n".join([begin, r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+def html_table(caption: str, columns: Iterable[str], rows: Iterable[tuple[str, Sequence[str]]]) -> str:
+    """A table that sets no colour, so that a dark notebook shows it, too; cells are HTML, all else is text."""
+    left = ' style="text-align:left"'
+    head = "".join(f'<th scope="col"{left * (not at)}>{html.escape(name)}</th>' for at, name in enumerate(columns))
+    lines = (
+        f'<tr><th scope="row"{left}>{html.escape(name)}</th>'
+        + "".join(f'<td style="white-space:nowrap">{cell}</td>' for cell in cells)
+        + "</tr>"
+        for name, cells in rows
+    )
+    style = "caption-side:top;text-align:left;color:inherit"
+    return (
+        f'<table><caption style="{style}">{html.escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+    )
+
+
+def html_list(lines: Iterable[str]) -> str:
+    """A list of texts; nothing for none."""
+    items = "".join(f"<li>{html.escape(line)}</li>" for line in lines)
+    return f"<ul>{items}</ul>" if items else ""

@@ -61,20 +61,6 @@ def test_the_parts_are_those_of_split(files):
     assert {*train.notes, *test.notes} <= {*found.notes}
 
 
-def test_a_text_file_without_a_header_gives_the_same(files):
-    found = gather(request(files, "events.csv", time=2))
-    np.testing.assert_array_equal(found.log.cell, gather(request(files)).log.cell)
-    assert any("'time'" in note for note in found.notes)
-
-
-def test_with_repeats_kept_nothing_leaves_the_rankings(files):
-    found = gather(request(files, models=("a_all.parquet", "b_all.parquet"), repeats="keep", cold="drop"))
-    assert found.asked.exclude is None
-    assert found.asked.trained_on is not None
-    train = found.asked.trained_on
-    assert np.isin(found.log.cell, train.cell).any()
-
-
 def test_one_command_gives_report_and_json(files, tmp_path):
     models = [f"{name}={files / name}.parquet" for name in "ab"]
     told = ["--time", "timestamp", "--test", "0.3", "--duplicates", "first", "--cold", "report", "--metric", "recall@5"]
@@ -119,8 +105,3 @@ def test_repeats_inside_a_part_are_refused_with_the_option_that_merges_them(file
                "--test", "0.3")  # fmt: skip
     assert done.exit_code == 2
     assert "--duplicates first" in done.stderr
-
-
-def test_rows_that_are_chosen_from_are_not_streamed(files):
-    with pytest.raises(InputError, match=facts("--stream", "--test 0.3", "memory")):
-        gather(request(files, stream=True, propensity="uniform"))

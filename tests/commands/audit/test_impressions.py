@@ -52,33 +52,12 @@ def test_logged_propensities_alone_leave_examination_out(files):
     assert found.positions.lines[0].theta is None
 
 
-def test_a_way_to_examine_can_be_named(files):
-    found = run_shown(asked(files, propensity="examination:user-item"), "")
-    assert any("user-item" in note for note in found.notes)
-    with pytest.raises(InputError, match=facts("randomised")):
-        asked(files, propensity="examination:randomized")
-
-
 def test_examination_that_was_asked_for_is_not_left_out_in_silence(files, tmp_path):
     rows = pl.read_parquet(files / "log.parquet").drop("user", "propensity", "shuffled", "prefix")
     rows.filter(pl.col("request") < 3).write_parquet(tmp_path / "log.parquet")
     few = replace(asked(files), log=str(tmp_path / "log.parquet"))
     with pytest.raises((InputError, UndefinedError)):
         run_shown(replace(few, propensity="examination"), "")
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"models": (ModelFile("a", "a.csv"),)}, ("two", "a")),
-        ({"models": (ModelFile("a", "a.csv"), ModelFile("a", "b.csv"))}, ("two", "a")),
-        ({"metrics": ("mae",)}, ("mae",)),
-        ({"estimators": ("snips",)}, ("snips",)),
-    ],
-)
-def test_what_cannot_work_is_refused_before_files_are_read(files, options, told):
-    with pytest.raises(InputError, match=facts(*told)):
-        replace(asked(files), **options)
 
 
 def test_logged_propensities_must_be_there(files, tmp_path):

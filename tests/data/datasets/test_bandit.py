@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openloop.data import datasets
-from openloop.errors import InputError, UndefinedError
+from openloop.errors import InputError
 from tests.data.datasets.originals import write
 from tests.facts import facts
 
@@ -21,22 +21,6 @@ def test_every_impression_keeps_its_policy_campaign_and_propensity(tmp_path):
     ]
     assert rows["user-item_affinity_1"].to_list() == [None, 1.0, None, None]
     assert "" not in rows.columns
-
-
-def test_the_old_name_of_the_propensity_is_known(tmp_path):
-    write("open-bandit", tmp_path)
-    for file in (tmp_path / "open-bandit").rglob("*.csv"):
-        file.write_text(file.read_text().replace("propensity_score", "action_prob"))
-    assert datasets.rows("open-bandit", tmp_path).collect()["propensity_score"].sum() == pytest.approx(0.612125)
-
-
-def test_there_is_no_log_without_users(tmp_path):
-    write("open-bandit", tmp_path)
-    with pytest.raises(
-        UndefinedError,
-        match=facts("open-bandit", "user ids", "datasets.impressions('open-bandit')", "datasets.rows('open-bandit')"),
-    ):
-        datasets.load("open-bandit", tmp_path)
 
 
 def test_a_policy_of_a_campaign_is_a_log_of_impressions_without_users_and_requests(tmp_path):
@@ -59,8 +43,3 @@ def test_a_policy_or_campaign_that_is_not_there_is_named(tmp_path, chosen, told)
     write("open-bandit", tmp_path)
     with pytest.raises(InputError, match=facts(*told)):
         datasets.impressions("open-bandit", tmp_path, **chosen)
-
-
-def test_other_data_sets_have_no_positions():
-    with pytest.raises(UndefinedError, match=facts("ml-100k", "'open-bandit'")):
-        datasets.impressions("ml-100k")

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from openloop.data import datasets
-from openloop.errors import ColumnError, FormatError, RatingError
-from tests.data.datasets.originals import FILES, cells, write
+from tests.data.datasets.originals import cells, write
 from tests.facts import facts
 
 
@@ -28,30 +27,6 @@ def test_each_version_is_read_in_its_own_format(tmp_path, name, rows, times):
     log = datasets.load(name, write(name, tmp_path)).log
     assert cells(log) == rows
     assert log.time.tolist() == times
-
-
-def test_a_file_that_was_cut_is_refused(tmp_path):
-    write("ml-1m", tmp_path, ratings="1::1193::5::978300760\n1::661::3")
-    with pytest.raises(FormatError, match=facts("ratings.dat", "cut short", "'1::661::3'")):
-        datasets.load("ml-1m", tmp_path)
-
-
-def test_a_file_with_another_header_is_refused(tmp_path):
-    write("ml-20m", tmp_path, ratings="a,b,c,d\n1,2,3,4\n")
-    told = facts("ratings.csv", "line 1", "'userId', 'movieId', 'rating', 'timestamp'", "'a', 'b', 'c', 'd'")
-    with pytest.raises(ColumnError, match=told):
-        datasets.load("ml-20m", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "rating"), [("ml-100k", "6"), ("ml-100k", "3.5"), ("ml-1m", "0"), ("ml-20m", "0"), ("ml-20m", "4.2")]
-)
-def test_a_rating_off_the_scale_is_refused(tmp_path, name, rating):
-    last = {"ml-100k": "7\t7\t{}\t1\n", "ml-1m": "7::7::{}::1\n", "ml-20m": "7,7,{},1\n"}[name].format(rating)
-    ((file, text),) = FILES[name].items()
-    write(name, tmp_path, **{file.split(".")[0]: text + last})
-    with pytest.raises(RatingError, match=facts(file, "1 of 4", rating, "user 7", "item 7")):
-        datasets.load(name, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,8 @@ from __future__ import annotations
 import re
 
 import numpy as np
-import pytest
 
 from openloop.data import datasets
-from openloop.errors import FormatError
 from openloop.propensity import Known
 from tests.data.datasets.originals import cells, write
 from tests.facts import facts
@@ -24,33 +22,6 @@ def test_coat_is_two_logs_over_one_grid_with_propensities_and_covariates(tmp_pat
     assert not data.open_loop.uniform
     (note,) = data.notes
     assert re.search(facts("2 cells", "both files", 1, "different ratings"), note)
-
-
-def test_coat_without_what_stands_beside_it_is_still_two_logs(tmp_path):
-    write("coat", tmp_path)
-    for file in (tmp_path / "coat").rglob("*"):
-        if file.is_file() and file.name not in {"train.ascii", "test.ascii"}:
-            file.unlink()
-    data = datasets.load("coat", tmp_path)
-    assert (data.propensities, data.user_covariates, data.item_covariates) == (None, None, None)
-    assert len(data.log) == 3
-
-
-@pytest.mark.parametrize(
-    ("changes", "told"),
-    [
-        pytest.param({"train": "0 2 0\n5 0\n"}, ("train.ascii", "line 2", 2, 3), id="short line"),
-        pytest.param({"train": "0 2 0\n\n5 x 1\n"}, ("train.ascii", "line 3", "'x'"), id="text"),
-        pytest.param({"train": "0 2 0\n5 nan 1\n"}, ("train.ascii", "line 2", "'nan'"), id="NaN"),
-        pytest.param({"train": ""}, ("train.ascii", "empty"), id="empty"),
-        pytest.param({"test": "3 2\n0 0\n"}, ("test.ascii", "shape", (2, 3), (2, 2)), id="other shape"),
-        pytest.param({"user_features_map": "gender:men\n"}, ("user_features_map.txt", "2 columns", 1), id="few names"),
-    ],
-)
-def test_broken_matrices_are_refused(tmp_path, changes, told):
-    write("coat", tmp_path, **changes)
-    with pytest.raises(FormatError, match=facts(*told, "fetch")):
-        datasets.load("coat", tmp_path)
 
 
 def test_the_real_coat_is_as_published(data_dir):

@@ -16,11 +16,6 @@ def test_columns_have_the_asked_types(tmp_path):
     assert rows.rows() == [(2.0, 1), (4.5, 3)]
 
 
-def test_scanning_keeps_the_other_columns(tmp_path):
-    (tmp_path / "a[1].csv").write_text("x,z\n1,a\n")
-    assert tables.scan(tmp_path / "a[1].csv", {"x": pl.Float64}).collect().rows() == [(1.0, "a")]
-
-
 @pytest.mark.parametrize(
     ("text", "error", "told"),
     [
@@ -38,15 +33,3 @@ def test_what_is_missing_or_no_number_is_refused(tmp_path, text, error, told):
     (tmp_path / "a.csv").write_text(text)
     with pytest.raises(error, match=facts("a.csv", *told, "fetch")):
         tables.columns(tmp_path / "a.csv", {"y": pl.Float64})
-
-
-def test_lines_are_counted_before_a_file_is_scanned(tmp_path):
-    (tmp_path / "a.csv").write_text("x,y,z\n1,2,3\n1,2\n")
-    with pytest.raises(FormatError, match=facts("a.csv", "line 3", "2 fields", "'1,2'")):
-        tables.scan(tmp_path / "a.csv", {"x": pl.Int64})
-
-
-def test_empty_fields_are_for_the_columns_that_may_have_them(tmp_path):
-    (tmp_path / "a.csv").write_text("x,y\n1,\n")
-    types = {"x": pl.Int64, "y": pl.Float64}
-    assert tables.columns(tmp_path / "a.csv", types, gaps=("y",)).rows() == [(1, None)]

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from openloop.data import datasets
-from openloop.errors import ColumnError, FormatError
-from tests.data.datasets.originals import KUAIREC, cells, write
+from tests.data.datasets.originals import cells, write
 from tests.facts import facts
 
 REPEATED = facts("log", 1, "repeat", "latest")
@@ -29,33 +26,9 @@ def test_the_small_matrix_is_the_open_loop_and_may_lack_times(tmp_path):
     assert any(re.search(facts("open_loop", "small matrix", 1, "2 videos"), note) for note in data.notes)
 
 
-def test_all_rows_of_kuairec_stay_with_all_their_columns(tmp_path):
-    rows = datasets.rows("kuairec", write("kuairec", tmp_path)).collect()
-    assert rows["matrix"].to_list() == ["big"] * 4 + ["small"] * 2
-    assert "play_duration" in rows.columns
-
-
 def test_what_was_recommended_is_the_log_and_what_was_drawn_the_open_loop(tmp_path):
     data = datasets.load("kuairand", write("kuairand", tmp_path))
     assert cells(data.log) == [(0, 7, 0), (1, 7, 0), (1, 9, 1)]  # user 0 clicked on video 7 at first, not at last
     assert cells(data.open_loop) == [(0, 9, 0), (1, 8, 1)]
     assert data.log.items.ids.tolist() == [7, 8, 9]
     assert any(re.search(REPEATED, note) for note in data.notes)
-
-
-def test_all_impressions_of_kuairand_stay(tmp_path):
-    rows = datasets.rows("kuairand", write("kuairand", tmp_path)).collect()
-    assert sorted(rows["is_rand"].to_list()) == [0, 0, 0, 0, 1, 1]
-
-
-@pytest.mark.parametrize(
-    ("text", "error", "told"),
-    [
-        ("user_id,video_id\n1,2\n", ColumnError, ("'watch_ratio', 'timestamp'", "'user_id', 'video_id'")),
-        (KUAIREC + "x,1,1,1,t,1,1.0,0.5\n", FormatError, ("line 2", "whole number", "user_id", "'x'")),
-    ],
-)
-def test_a_broken_matrix_is_refused(tmp_path, text, error, told):
-    write("kuairec", tmp_path, big_matrix=text)
-    with pytest.raises(error, match=facts("big_matrix.csv", *told)):
-        datasets.load("kuairec", tmp_path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.errors import DeviceError, InputError, PredictionError
+from openloop.errors import InputError, PredictionError
 from openloop.kernels.ranking import ranks_numpy
 from tests.facts import facts
 
@@ -61,11 +61,6 @@ def test_counts_are_those_of_the_definition(kernel, torch, kind, dtype):
     assert torch.equal(kept, torch.tensor(S))  # excluded scores were overwritten in a copy
 
 
-def test_arrays_are_sent_and_nothing_need_be_excluded(kernel):
-    S, (wanted, _) = scores_with("ties"), some_lists()
-    np.testing.assert_array_equal(kernel.ranks(lambda users: S[users], *wanted, I), ranks_numpy(S, *wanted))
-
-
 @pytest.mark.parametrize("biased", [False, True])
 @pytest.mark.parametrize("precision", ["float32", "split"])
 def test_factors_give_the_ranks_of_their_product(kernel, precision, biased):
@@ -88,44 +83,6 @@ def test_halves_are_as_near_as_float32(kernel, torch):
     assert ((P.half().float() @ Q.div(1e7).half().float().T * 1e7 - exact).abs() / size).max() > 2.0**-12
 
 
-def test_nobody_wants_anything(kernel):
-    h, e = kernel.ranks(lambda _: pytest.fail("asked for scores"), *lists([[], []]), 5)
-    assert (h.size, e.size) == (0, 0)
-
-
-def test_the_block_shrinks_until_memory_is_enough(kernel, torch):
-    S, (wanted, excluded), asked = scores_with("ties"), some_lists(), []
-
-    def scores_of(users):
-        asked.append(len(users))
-        if len(users) > 1:
-            raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return S[users]
-
-    found = kernel.ranks(scores_of, *wanted, I, *excluded, block=5)
-    np.testing.assert_array_equal(found, ranks_numpy(S, *wanted, *excluded))
-    assert asked == [5, 2, *[1] * 6]
-
-
-def test_a_row_that_never_fits_is_refused_with_its_size(kernel, torch, monkeypatch):
-    def scores_of(users):
-        raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-
-    wanted, _ = some_lists()
-    with pytest.raises(DeviceError, match=facts("ranks", "GiB")):
-        kernel.ranks(scores_of, *wanted, I)
-    monkeypatch.setattr(kernel, "free_bytes", lambda _: 2 * 4 * I - 1)
-    with pytest.raises(DeviceError, match=facts("ranks", f"{2 * 4 * I / 2**30:.3g}")):
-        kernel.ranks(scores_of, *wanted, I)
-
-
-def test_the_block_is_what_memory_and_the_product_allow(kernel, monkeypatch):
-    asked = kernel.wanted_on("cuda", I, *some_lists()[0])
-    for free, users in ((2**40, kernel.BLOCK_BYTES // (4 * I)), (2 * 4 * I * 9, 9)):
-        monkeypatch.setattr(kernel, "free_bytes", lambda _, free=free: free)
-        assert kernel.block_users(asked) == users
-
-
 @pytest.mark.parametrize("bad", [5, 0], ids=["excluded too", "last"])
 def test_nan_has_no_rank(kernel, bad):
     S, (wanted, excluded) = scores_with("plain"), some_lists()
@@ -134,27 +91,12 @@ def test_nan_has_no_rank(kernel, bad):
         kernel.ranks(lambda users: S[users], *wanted, I, *excluded)
 
 
-def test_other_dtypes_and_shapes_of_scores_are_refused(kernel, torch):
-    wanted, _ = some_lists()
-    with pytest.raises(InputError, match=facts("scores", "float32", "float64", "torch.float16")):
-        kernel.ranks(lambda users: torch.zeros(len(users), I, dtype=torch.float16), *wanted, I)
-    with pytest.raises(InputError, match=facts("scores", 6, I, (6, 3))):
-        kernel.ranks(lambda users: torch.zeros(len(users), 3), *wanted, I)
-
-
 def test_bad_lists_factors_and_precisions_are_refused(kernel):
     good, scores = lists([[0], [1]]), np.zeros((2, 4), np.float32)
-    for bad in ((np.array([0, 2, 1]), good[1]), (np.array([1, 1, 2]), good[1]), (np.array([0, 1, 3]), good[1])):
-        with pytest.raises(InputError, match=facts("wanted_ptr", 2, 3)):
-            kernel.ranks(lambda _: scores, *bad, 4)
-    with pytest.raises(InputError, match=facts("excluded_ptr", 3)):
-        kernel.ranks(lambda _: scores, *good, 4, np.array([0, 1]), np.array([0]))
     with pytest.raises(InputError, match=facts("wanted", 3, "0…4")):
         kernel.ranks(lambda _: scores, *lists([[0], [4]]), 4)
-    for out in ([2, 1], [2, 2]):
-        with pytest.raises(InputError, match=facts("excluded", "ascend")):
-            kernel.ranks(lambda _: scores, *good, 4, *lists([[], out]))
-    kernel.ranks(lambda _: scores, *good, 4, *lists([[2], [1]]))  # each user's ascend
+    with pytest.raises(InputError, match=facts("excluded", "ascend")):
+        kernel.ranks(lambda _: scores, *good, 4, *lists([[], [2, 1]]))
     with pytest.raises(InputError, match=facts("factors", (2, 3), (4, 2))):
         kernel.factor_ranks(np.zeros((2, 3)), np.zeros((4, 2)), None, *good)
     with pytest.raises(InputError, match=facts("precision", "'half'", "split")):

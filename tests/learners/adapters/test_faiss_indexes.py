@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
@@ -36,11 +33,6 @@ class IndexIVFFlat(Index):
     pass
 
 
-class IndexIDMap(Index):
-    def __init__(self, index, ids):
-        self.index, self.id_map, self.metric_type, self.ntotal = index, ids, index.metric_type, index.ntotal
-
-
 def test_inner_products_are_scores():
     wrapped = ol.wrap((V, IndexFlatIP(W, 0)), users=USER_IDS, items=ITEM_IDS)
     assert_evaluated_as(wrapped, in_codes(V @ W.T))
@@ -49,12 +41,6 @@ def test_inner_products_are_scores():
 def test_distances_are_scores_below_zero():
     distance = ((V[:, None] - W) ** 2).sum(axis=2)  # (U, I), as index.search returns
     assert_evaluated_as(ol.wrap((V, IndexFlat(W, 1)), users=USER_IDS, items=ITEM_IDS), in_codes(-distance))
-
-
-def test_a_map_of_ids_names_the_items(monkeypatch):
-    faiss = SimpleNamespace(vector_to_array=np.asarray, downcast_index=lambda index: index)
-    monkeypatch.setitem(sys.modules, "faiss", faiss)
-    assert_evaluated_as(ol.wrap((V, IndexIDMap(IndexFlat(W, 0), ITEM_IDS)), users=USER_IDS), in_codes(V @ W.T))
 
 
 @pytest.mark.parametrize(

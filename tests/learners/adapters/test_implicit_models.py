@@ -7,7 +7,7 @@ import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import AlignmentError, InputError, PredictionError
+from openloop.errors import AlignmentError, InputError
 from tests.elsewhere import ITEM_IDS, LOG, USER_IDS, Als, I, U, V, W, assert_evaluated_as, evaluated, in_codes
 from tests.facts import facts
 
@@ -22,43 +22,7 @@ def test_factors_are_found_by_id():
     assert_evaluated_as(ol.wrap(Als(), users=USER_IDS, items=ITEM_IDS), in_codes(V @ W.T))
 
 
-def test_gpu_matrices_are_copied():
-    class Matrix:
-        """implicit.gpu.Matrix."""
-
-        def __init__(self, values):
-            self.values = values
-
-        def to_numpy(self):
-            return self.values
-
-    wrapped = ol.wrap(Als(Matrix(V), Matrix(W)), users=USER_IDS, items=ITEM_IDS)
-    assert_evaluated_as(wrapped, in_codes(V @ W.T))
-
-
-def test_a_model_without_factors_is_not_fitted():
-    with pytest.raises(InputError, match=facts("Als", "fit")):
-        ol.wrap(Als(None, None))
-
-
-def test_unwrapped_it_is_refused():
-    with pytest.raises(PredictionError, match=facts("'m'", "Als", "ol.wrap(model, users=, items=)")):
-        evaluated(Als())
-
-
 # -- rows without ids ----------------------------------------------------------------------------------------
-
-
-def test_rows_without_ids_are_the_ids_0_to_n():
-    log = positions(range(U), range(I))
-    same = evaluated(ol.wrap(Als()), log)
-    assert same["m", "ndcg@3", "naive"].value == evaluated(V @ W.T, log)["m", "ndcg@3", "naive"].value
-    assert not any("no ids" in note for note in same.notes)
-
-
-def test_rows_without_ids_are_not_a_log_of_names():
-    with pytest.raises(AlignmentError, match=facts("'m'", "30 rows of users", "0 … 29", "'u00'", "users=")):
-        evaluated(ol.wrap(Als()))
 
 
 @pytest.mark.parametrize("unknown", ["error", "zero"])
@@ -68,13 +32,6 @@ def test_rows_without_ids_are_not_shifted_into_place(rows, unknown):
     log = positions(range(1, U + 1), range(I))
     with pytest.raises(AlignmentError, match=facts("'m'", f"{rows} rows of users", "users=", f"range({rows})")):
         evaluated(ol.wrap(Als(np.resize(V, (rows, 3)), W), unknown=unknown), log)
-
-
-def test_rows_that_are_named_by_a_range_may_be_more_than_the_logs():
-    padded = np.vstack([np.full(3, 9.0), V])  # row 0 is padding, as in RecBole
-    log = positions(range(1, U + 1), range(I))
-    found = evaluated(ol.wrap(Als(padded, W), users=range(U + 1)), log)
-    assert found["m", "mae", "naive"].value == evaluated(V @ W.T, log)["m", "mae", "naive"].value
 
 
 class Biased:
@@ -95,8 +52,3 @@ def test_a_model_that_predicts_in_its_own_way_is_not_its_factors():
 def test_the_number_of_ids_is_that_of_rows():
     with pytest.raises(AlignmentError, match=facts("users", (29,), "30 rows")):
         ol.wrap(Als(), users=USER_IDS[1:], items=ITEM_IDS)
-
-
-def test_ids_of_another_type_are_refused():
-    with pytest.raises(AlignmentError, match=facts("'m'", "12 items", "text", "'100'", "integers", "cast")):
-        evaluated(ol.wrap(Als(), users=USER_IDS, items=[str(i) for i in ITEM_IDS]))

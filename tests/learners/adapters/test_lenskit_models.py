@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import InputError, PredictionError, UnknownIdError
+from openloop.core.feedback import Feedback
+from openloop.errors import InputError, PredictionError
 from tests.elsewhere import ITEM_IDS, ITEMS, LOG, USER_IDS, USERS, V, W, assert_evaluated_as, evaluated, in_codes
 from tests.facts import facts
 
@@ -73,28 +73,10 @@ def lenskit(monkeypatch):
     monkeypatch.setitem(sys.modules, "lenskit.data", SimpleNamespace(ItemList=ItemList))
 
 
-def test_a_pipeline_brings_its_ids():
-    assert_evaluated_as(ol.wrap(Pipeline()), in_codes(SCORES))
-
-
 def test_ratings_are_those_of_the_rating_predictor_and_ranks_those_of_the_scorer():
     model = ol.wrap(Pipeline(predictor=True)).placed(LOG.users, LOG.items)
     np.testing.assert_allclose(model.predict([3], [4]), in_codes(SCORES)[3, 4] + 0.5, rtol=1e-6)
     np.testing.assert_allclose(model.scores([3, 1]), in_codes(SCORES)[[3, 1]], rtol=1e-6)
-
-
-def test_vocabularies_may_be_those_of_the_training_history():
-    kept = SimpleNamespace(row_vocabulary=Terms(USER_IDS), col_vocabulary=Terms(ITEM_IDS))
-    nodes = {"history-lookup": SimpleNamespace(interactions=kept), "scorer": SimpleNamespace()}
-    assert_evaluated_as(ol.wrap(Pipeline(nodes=nodes)), in_codes(SCORES))
-
-
-def test_without_vocabularies_ids_must_be_given():
-    with pytest.raises(InputError, match=facts("users", "users=dataset.users")):
-        ol.wrap(Pipeline(keeps=("items",)))
-    assert_evaluated_as(ol.wrap(Pipeline(keeps=("items",)), users=USERS.ids), in_codes(SCORES))
-    with pytest.raises(UnknownIdError, match=facts("1 of users=", "'zoe'", "leave users= out")):
-        ol.wrap(Pipeline(), users=[*USER_IDS, "zoe"])
 
 
 def test_a_pipeline_without_a_scorer_is_refused():
@@ -115,19 +97,6 @@ def test_pairs_that_it_does_not_know_are_not_predicted_and_rank_last():
     )
     with pytest.raises(PredictionError, match=facts("'m'", "2 of 360", 'missing="drop"')):
         evaluated(wrapped, everything, metrics=["mae"])
-    dropped = evaluated(wrapped, everything, metrics=["mae"], missing="drop")
-    np.testing.assert_allclose(
-        dropped["m", "mae", "naive"].value, np.abs(1 - grid[np.isfinite(grid)]).mean(), rtol=1e-6
-    )
     zero = ol.wrap(Pipeline(unsure=UNSURE), unknown="zero").placed(USERS, ITEMS)  # for ids that it lacks alone
     assert np.isnan([zero.predict([u], [i])[0] for u, i in at]).all()
     assert int(np.isneginf(zero.scores(np.arange(len(USERS)))).sum()) == 2
-
-
-def test_ids_that_it_was_not_trained_on_are_an_error_or_zero():
-    log = Feedback.from_arrays(LOG.user, LOG.item, LOG.rating, users=Vocabulary.of([*USERS.ids, "zoe"]), items=ITEMS)
-    with pytest.raises(UnknownIdError, match=facts("'m'", 1, "31 users", "'zoe'")):
-        evaluated(ol.wrap(Pipeline()), log)
-    model = ol.wrap(Pipeline(), unknown="zero").placed(log.users, log.items)
-    assert model.predict([30], [0]).tolist() == [0]
-    assert model.scores([30]).tolist() == [[0.0] * len(ITEMS)]

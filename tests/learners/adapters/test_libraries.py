@@ -1,4 +1,4 @@
-"""Models of real libraries, wrapped: scored as the library does, whatever its ids, and audited as an array is."""
+"""Models of real libraries, wrapped: scored as the library does, whatever its ids."""
 
 from __future__ import annotations
 
@@ -10,15 +10,12 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
 import openloop as ol
-from openloop.core.feedback import Array, Feedback, Vocabulary
-from openloop.errors import UnknownIdError
-from tests.facts import facts
+from openloop.core.feedback import Array
 
 U, I, K = 30, 20, 4
 RNG = np.random.default_rng(0)
@@ -61,17 +58,6 @@ def ratings(kind: str) -> Any:
     return pd.DataFrame({"user_id": users[USER], "item_id": items[ITEM], "rating": STARS})
 
 
-@cache
-def log(kind: str) -> Feedback:
-    """The ratings with their probabilities, by the ids."""
-    users, items = IDS[kind]
-    rows = {"user": users[USER].tolist(), "item": items[ITEM].tolist(), "rating": STARS}
-    p = 0.2 + 0.1 * (STARS >= 4) + 0.05 * (ITEM % 3)
-    return ol.read(
-        pl.DataFrame({**rows, "p": p}), propensity="p", users=Vocabulary.of(users), items=Vocabulary.of(items)
-    )
-
-
 def in_codes(own: Array, kind: str) -> Array:
     """The same cells in the codes of the log."""
     users, items = (np.argsort(ids) for ids in IDS[kind])
@@ -89,22 +75,6 @@ class Library:
     def test_items_are_scored_as_the_library_does(self, made):
         wanted = in_codes(made.own if made.ranked is None else made.ranked, made.ids)
         np.testing.assert_allclose(made.model.scores(np.arange(U)), wanted, rtol=0, atol=1e-5)
-
-    def test_an_audit_is_that_of_the_same_scores_as_an_array(self, made):
-        arrays = {"mae": made.own} | {"ndcg@5": made.own if made.ranked is None else made.ranked}
-        for own in {id(array): array for array in arrays.values()}.values():
-            metrics = [metric for metric, array in arrays.items() if array is own]
-            found, wanted = (audited(model, made.ids, metrics) for model in (made.model, in_codes(own, made.ids)))
-            assert found.verdict.winner == wanted.verdict.winner
-            assert found.result.estimates.keys() == wanted.result.estimates.keys()
-            for key, estimate in wanted.result.estimates.items():
-                assert found.result.estimates[key].value == pytest.approx(estimate.value, abs=1e-5)
-                assert found.result.estimates[key].stderr == pytest.approx(estimate.stderr, abs=1e-5)
-
-
-def audited(model: Any, kind: str, metrics: list[str]) -> Any:
-    other = np.random.default_rng(1).uniform(1, 5, (U, I))
-    return ol.audit({"a": model, "b": other}, log(kind), metrics=metrics, check=False, replicates=20)
 
 
 def models(*names: str) -> Any:
@@ -156,27 +126,6 @@ class TestLightFM(Library):
         return Made(ol.wrap(model, **said(kind)), model.predict(u, i).reshape(U, I), kind)
 
 
-class TestLightFMWithFeatures(Library):
-    """Its own Dataset numbers ids and features; what it maps is what `wrap` takes."""
-
-    @pytest.fixture(scope="class", params=["text", "gaps"])
-    @classmethod
-    def made(cls, request, lightfm):
-        (users, items), kind = IDS[request.param], request.param
-        data = import_module("lightfm.data").Dataset()
-        data.fit(users, items, user_features=["even", "odd"], item_features=["x", "y", "z"])
-        about = {
-            "user_features": data.build_user_features((u, [["even", "odd"][k % 2]]) for k, u in enumerate(users)),
-            "item_features": data.build_item_features((i, ["xyz"[k % 3]]) for k, i in enumerate(items)),
-        }
-        model = lightfm.LightFM(no_components=K, loss="warp", random_state=0)
-        model.fit(data.build_interactions(zip(users[USER], items[ITEM], strict=True))[0], epochs=3, **about)
-        user_rows, _, item_rows, _ = data.mapping()
-        u, i = np.indices((U, I)).reshape(2, -1).astype(np.int32)
-        wrapped = ol.wrap((model, *about.values()), users=user_rows, items=item_rows)
-        return Made(wrapped, model.predict(u, i, **about).reshape(U, I), kind)
-
-
 # -- Surprise ------------------------------------------------------------------------------------------------
 
 
@@ -210,20 +159,6 @@ class TestSurprise(Library):
         model = surprise_model(ALGORITHMS[name][0], kind, **ALGORITHMS[name][1])
         cut, free = (estimates(model, users.tolist(), items.tolist(), clip=clip) for clip in (True, False))
         return Made(ol.wrap(model), cut, kind, ranked=free)
-
-    @pytest.mark.parametrize("name", ALGORITHMS)
-    def test_who_it_never_saw_gets_its_own_estimate(self, name, surprise):
-        model = surprise_model(ALGORITHMS[name][0], "text", **ALGORITHMS[name][1])
-        users, items = (np.array([*ids, "new"], object) for ids in IDS["text"])
-        seen = log("text")
-        wider = Feedback.from_arrays(
-            seen.user, seen.item, seen.rating, users=Vocabulary.of(users), items=Vocabulary.of(items)
-        )
-        with pytest.raises(UnknownIdError, match=facts("'new'")):
-            ol.evaluate({"a": ol.wrap(model)}, wider, np.full(len(wider), 0.5), metrics=["ndcg@5"])
-        found = ol.wrap(model, unknown="zero").placed(wider.users, wider.items)
-        wanted = estimates(model, wider.users.ids, wider.items.ids, clip=True)
-        np.testing.assert_allclose(found.predictions(np.arange(U + 1)), wanted, rtol=0, atol=1e-5)
 
 
 # -- LensKit -------------------------------------------------------------------------------------------------
@@ -262,12 +197,6 @@ class TestLensKit(Library):
             ol.wrap(found), run(found, "rating-predictor", *IDS[kind]), kind, np.nan_to_num(ranked, nan=-np.inf)
         )
 
-    @pytest.mark.parametrize("name", SCORERS)
-    def test_without_a_predictor_scores_are_predictions_where_there_are_any(self, name, lenskit):
-        found = pipeline(name, "text", "topn_pipeline")
-        wanted = in_codes(run(found, "scorer", *IDS["text"]), "text")
-        np.testing.assert_allclose(ol.wrap(found).predictions(np.arange(U)), wanted, rtol=0, atol=1e-5)
-
 
 # -- FAISS ---------------------------------------------------------------------------------------------------
 
@@ -285,18 +214,6 @@ class TestFaiss(Library):
         return Made(ol.wrap((V, index), **said(kind)), own, kind)
 
 
-class TestFaissWithIds(Library):
-    """An index that maps rows to the items' ids, which `wrap` need not be told."""
-
-    @pytest.fixture(scope="class", params=["IndexFlatIP", "IndexFlatL2"])
-    @classmethod
-    def made(cls, request, faiss):
-        users, items = IDS["gaps"]
-        index = faiss.IndexIDMap(getattr(faiss, request.param)(K))
-        index.add_with_ids(W, items)
-        return Made(ol.wrap((V, index), users=users), searched(index, items), "gaps")
-
-
 def searched(index: Any, ids: Array) -> Array:
     """The nearness of every item to every user, by `search`; a distance is far from near."""
     near, found = index.search(V, I)
@@ -304,39 +221,6 @@ def searched(index: Any, ids: Array) -> Array:
     own = np.empty((U, I), np.float32)
     np.put_along_axis(own, np.vectorize(row.get)(found), -near if index.metric_type == 1 else near, axis=1)
     return own
-
-
-# -- PyTorch -------------------------------------------------------------------------------------------------
-
-
-class TestTorch(Library):
-    @pytest.fixture(
-        scope="class",
-        params=[(n, k) for n in ("towers", "module") for k in IDS if (n, k) != ("module", "rows")],
-        ids="-".join,
-    )
-    @classmethod
-    def made(cls, request, torch):
-        class Net(torch.nn.Module):
-            def __init__(self):
-                super().__init__()
-                self.user, self.item = torch.nn.Embedding(U, K), torch.nn.Embedding(I, K)
-                self.drop, self.out = torch.nn.Dropout(0.5), torch.nn.Linear(K, 1)
-
-            def forward(self, user, item):
-                return self.out(self.drop(torch.relu(self.user(user) * self.item(item))))  # (n, 1)
-
-        name, kind = request.param
-        torch.manual_seed(0)
-        net = Net()
-        if name == "towers":
-            with torch.no_grad():
-                own = (net.user.weight @ net.item.weight.T).numpy()
-            return Made(ol.wrap((net.user.weight, net.item.weight), **said(kind)), own, kind)
-        net.eval()
-        with torch.no_grad():
-            own = net(*torch.as_tensor(np.indices((U, I)).reshape(2, -1))).numpy().reshape(U, I)
-        return Made(ol.wrap(net.train(), **said(kind)), own, kind)
 
 
 # -- scikit-learn --------------------------------------------------------------------------------------------

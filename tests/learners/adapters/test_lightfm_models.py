@@ -1,4 +1,4 @@
-"""LightFM: representations with biases, by the Dataset's mappings, and by features where it was fitted with some."""
+"""LightFM: representations by features where it was fitted with some."""
 
 from __future__ import annotations
 
@@ -6,18 +6,13 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.errors import AlignmentError, InputError, PredictionError
-from tests.elsewhere import ITEM_IDS, USER_IDS, A, B, I, LightFM, U, V, W, assert_evaluated_as, evaluated, in_codes
+from openloop.errors import AlignmentError
+from tests.elsewhere import ITEM_IDS, USER_IDS, A, B, I, LightFM, U, V, W, assert_evaluated_as, in_codes
 from tests.facts import facts
 
 # dataset.mapping() gives users, user features, items and item features, each {id: row}.
 USER_MAP = {user: row for row, user in enumerate(USER_IDS)}
 ITEM_MAP = {item: row for row, item in reversed(list(enumerate(ITEM_IDS)))}
-SCORES = V @ W.T + A[:, None] + B
-
-
-def test_mappings_of_the_dataset_name_the_rows():
-    assert_evaluated_as(ol.wrap(LightFM(), users=USER_MAP, items=ITEM_MAP), in_codes(SCORES))
 
 
 def test_with_features_a_row_is_the_sum_of_its_features():
@@ -31,15 +26,3 @@ def test_with_features_a_row_is_the_sum_of_its_features():
 def test_rows_of_features_are_not_taken_for_users():
     with pytest.raises(AlignmentError, match=facts("30 rows", "users=", "29 ids", "user_features")):
         ol.wrap(LightFM(), users=USER_IDS[:-1], items=ITEM_IDS)
-
-
-def test_unwrapped_its_predict_of_positions_is_not_asked_with_codes():
-    with pytest.raises(PredictionError, match=facts("'m'", "LightFM", "ol.wrap")):
-        evaluated(LightFM())
-
-
-def test_before_a_fit_it_has_nothing():
-    model = LightFM()
-    model.item_embeddings = None
-    with pytest.raises(InputError, match=facts("LightFM", "fit")):
-        ol.wrap(model)

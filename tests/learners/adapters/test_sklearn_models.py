@@ -7,8 +7,8 @@ import pytest
 from sklearn.decomposition import NMF, PCA, TruncatedSVD
 
 import openloop as ol
-from openloop.errors import InputError, PredictionError
-from tests.elsewhere import ITEM_IDS, USER_IDS, WORLD, assert_evaluated_as, evaluated, in_codes
+from openloop.errors import InputError
+from tests.elsewhere import ITEM_IDS, USER_IDS, WORLD, assert_evaluated_as, in_codes
 from tests.facts import facts
 
 X = WORLD.ratings.astype(np.float64)
@@ -33,8 +33,3 @@ def test_a_decomposition_says_what_it_makes_of_the_matrix(model):
 def test_what_is_no_product_is_refused(model, told):
     with pytest.raises(InputError, match=facts("wrap", *told)):
         ol.wrap(model)
-
-
-def test_unwrapped_it_is_refused():
-    with pytest.raises(PredictionError, match=facts("'m'", "PCA", "ol.wrap")):
-        evaluated(PCA(3).fit(X))

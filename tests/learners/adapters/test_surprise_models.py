@@ -7,10 +7,10 @@ import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import AlignmentError, InputError, PredictionError, UnknownIdError
+from openloop.errors import UnknownIdError
 from openloop.learners.adapters.factors import Factors
 from openloop.learners.adapters.wrapped import Wrapped
-from tests.elsewhere import ITEM_IDS, ITEMS, KNN, LOG, SVD, USERS, SVDpp, Trainset, asked, evaluated
+from tests.elsewhere import ITEMS, KNN, LOG, SVD, USERS, SVDpp, asked, evaluated
 from tests.facts import facts
 
 
@@ -44,13 +44,6 @@ def test_predictions_are_its_estimates_and_ranks_those_before_the_cut(algo):
     np.testing.assert_allclose(model.scores(np.arange(5)), free[:5], atol=1e-12)
 
 
-def test_it_is_evaluated_without_being_told_ids(algo):
-    found = evaluated(ol.wrap(algo))
-    wanted = evaluated(asked(algo), metrics=["mae"]), evaluated(asked(algo, clip=False), metrics=["ndcg@3"])
-    assert found["m", "mae", "naive"].value == pytest.approx(wanted[0]["m", "mae", "naive"].value)
-    assert found["m", "ndcg@3", "naive"].value == pytest.approx(wanted[1]["m", "ndcg@3", "naive"].value)
-
-
 def test_what_it_never_saw_gets_its_own_baseline(algo):
     more = Vocabulary.of([*USERS.ids, "zoe"]), Vocabulary.of([*ITEMS.ids, 9999])
     log = Feedback.from_arrays(LOG.user, LOG.item, LOG.rating, users=more[0], items=more[1])
@@ -61,21 +54,3 @@ def test_what_it_never_saw_gets_its_own_baseline(algo):
     user, item = more[0].codes([u for u, _ in pairs]), more[1].codes([i for _, i in pairs])
     np.testing.assert_allclose(model.predict(user, item), [algo.predict(u, i).est for u, i in pairs], atol=1e-12)
     assert evaluated(ol.wrap(algo, unknown="zero"), log)["m", "mae", "naive"].value > 0
-
-
-def test_raw_ids_that_are_text_are_not_numbers():
-    algo = SVD(trainset=Trainset(items=[str(i) for i in ITEM_IDS]))  # as Surprise reads a file
-    with pytest.raises(AlignmentError, match=facts("'m'", "12 items", "text", "integers")):
-        evaluated(ol.wrap(algo))
-    assert evaluated(ol.wrap(algo, items=ITEM_IDS))["m", "mae", "naive"].value == pytest.approx(
-        evaluated(ol.wrap(SVD()))["m", "mae", "naive"].value
-    )
-
-
-def test_unfitted_and_unwrapped_it_is_refused():
-    algo = SVD()
-    with pytest.raises(PredictionError, match=facts("'m'", "SVD", "ol.wrap")):
-        evaluated(algo)
-    algo.trainset = None
-    with pytest.raises(InputError, match=facts("SVD", "fit")):
-        ol.wrap(algo)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import pytest
-from scipy.special import expit
 
 from openloop.core.feedback import Feedback
-from openloop.errors import InputError
 from openloop.learners import CornacModel
-from openloop.learners.adapters.tensorflow_random import normal, uniform
-from tests.facts import facts
 
 pytestmark = pytest.mark.usefixtures("cornac", "torch")
 
@@ -98,91 +92,3 @@ def test_steps_are_those_of_tensorflow(adapted, scale):
     assert (largest > 5) == (scale > 1)
     np.testing.assert_allclose(model.U, U, atol=1e-6)
     np.testing.assert_allclose(model.V, V, atol=1e-6)
-
-
-def test_moments_move_what_is_outside_the_batch(adapted, torch):
-    theta = torch.ones(2, requires_grad=True)
-    adam = adapted.TensorFlowAdam([theta], lr=0.1)
-    for gradient in ([1.0, 1.0], [1.0, 0.0]):
-        theta.grad = torch.tensor(gradient)
-        before = theta.detach().clone()
-        adam.step()
-    by_hand = 0.1 * np.sqrt(1 - 0.999**2) / (1 - 0.9**2) * 0.09 / np.sqrt(0.999 * 0.001)
-    assert (before - theta).detach().numpy()[1] == pytest.approx(by_hand, rel=1e-5)
-
-
-def test_epsilon_is_tensorflows(adapted, torch):
-    theta = torch.zeros(1, dtype=torch.float64, requires_grad=True)
-    adam = adapted.TensorFlowAdam([theta], lr=1.0)
-    theta.grad = torch.full((1,), 1e-8, dtype=torch.float64)
-    adam.step()
-    # m = 10⁻⁹, √v = √0.001·10⁻⁸, and the rate is √0.001/0.1
-    assert theta.item() == pytest.approx(-(0.001**0.5) / 0.1 * 1e-9 / (0.001**0.5 * 1e-8 + 1e-8), rel=1e-6)
-
-
-def test_wmf_finds_blocks(adapted):
-    user, item = np.divmod(np.arange(36), 6)
-    same = user // 3 == item // 3
-    feedback = Feedback.from_arrays(user[same], item[same], np.ones(same.sum()), users=6, items=6)
-    fit = CornacModel(adapted.TorchWMF(k=2, b=0.5, seed=1, learning_rate=0.05, verbose=False)).fit(feedback)
-    scores = fit.scores(np.arange(6))
-    assert scores[same.reshape(6, 6)].min() > scores[~same.reshape(6, 6)].max() + 0.5
-
-
-@pytest.mark.parametrize("kind", ["TorchWMF", "TorchGMF", "TorchMLP", "TorchNeuMF"])
-def test_a_seed_gives_the_same_bits_and_weights_are_refused(adapted, kind):
-    options = {} if kind == "TorchWMF" else {"backend": "pytorch", "learner": adapted.ADAM, "num_epochs": 2}
-    fit = partial(CornacModel(getattr(adapted, kind)(seed=3, verbose=False, **options)).fit, log())
-    np.testing.assert_array_equal(fit().scores(np.arange(14)), fit().scores(np.arange(14)))
-    with pytest.raises(InputError, match=facts("CornacModel", "sample_weight")):
-        fit(sample_weight=np.arange(1.0, 1 + len(log())))
-
-
-# -- the neural models ---------------------------------------------------------------------------------------
-
-
-def built(adapted, kind, **options):
-    model = getattr(adapted, kind)(backend="pytorch", learner=adapted.ADAM, num_epochs=0, seed=5, **options)
-    return CornacModel(model).fit(log()).model_.model
-
-
-def weights(part):
-    return part.weight.detach().numpy()
-
-
-def relu_layers(net, x):
-    for layer in net.mlp_model[::2]:
-        x = np.maximum(x @ weights(layer).T + layer.bias.detach().numpy(), 0)
-    return x
-
-
-def test_neumf_has_the_default_layers_whatever_its_factors(adapted, torch):
-    net = built(adapted, "TorchNeuMF", num_factors=20)
-    assert weights(net.gmf.user_embedding).shape == (14, 20)
-    assert [weights(layer).shape for layer in net.mlp.mlp_model[::2]] == [(32, 64), (16, 32), (8, 16)]
-    assert weights(net.logit).shape == (1, 28)
-    u, i = np.array([3, 8]), np.array([1, 6])
-    gmf = weights(net.gmf.user_embedding)[u] * weights(net.gmf.item_embedding)[i]
-    z = relu_layers(net.mlp, np.hstack([weights(net.mlp.user_embedding)[u], weights(net.mlp.item_embedding)[i]]))
-    logit = np.hstack([gmf, z]) @ weights(net.logit)[0]
-    found = net(torch.from_numpy(u), torch.from_numpy(i)).detach().numpy()
-    np.testing.assert_allclose(found, expit(logit), rtol=1e-6)
-
-
-@pytest.mark.parametrize("kind", ["TorchGMF", "TorchMLP", "TorchNeuMF"])
-def test_the_start_is_tensorflows(adapted, torch, kind):
-    net = built(adapted, kind)
-    for part in net.modules():
-        if isinstance(part, torch.nn.Embedding):
-            assert weights(part).std() == pytest.approx(0.01, rel=0.3)
-        elif isinstance(part, torch.nn.Linear):
-            limit = np.sqrt(3 / part.in_features)
-            assert limit / 2 < np.abs(weights(part)).max() <= limit
-            assert not part.bias.detach().numpy().any()
-
-
-def test_users_and_items_start_alike_as_tensorflow_draws_both_from_the_seed(adapted):
-    net = built(adapted, "TorchGMF")
-    np.testing.assert_array_equal(weights(net.user_embedding)[:9], weights(net.item_embedding))
-    np.testing.assert_allclose(weights(net.item_embedding).ravel()[:5], 0.01 * normal(5, 5, 5), rtol=1e-6)
-    np.testing.assert_allclose(weights(net.logit)[0], (2 * uniform(8, 5, 5) - 1) * np.sqrt(3 / 8), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""PyTorch: modules asked about positions, without gradients, in evaluation mode, and then as they were."""
+"""PyTorch: modules asked about positions, in evaluation mode, and then as they were."""
 
 from __future__ import annotations
 
@@ -68,15 +68,6 @@ def test_a_module_is_asked_in_evaluation_mode_and_left_as_it_was(column):
     assert not module.part.training
 
 
-@pytest.mark.usefixtures("stand_in")
-def test_after_an_error_it_is_left_as_it_was():
-    module = Module()
-    wrapped = ol.wrap(module, users=[*USER_IDS, "zoe"], items=ITEM_IDS)  # one more than it has
-    with pytest.raises(PredictionError, match=facts("Module", "IndexError")):
-        wrapped.predict(wrapped.users_.codes(["zoe"]), [0])
-    assert module.training
-
-
 def test_positions_without_ids_are_refused():
     with pytest.raises(InputError, match=facts("Module", "users=", "items=")):
         ol.wrap(Module())
@@ -84,24 +75,3 @@ def test_positions_without_ids_are_refused():
         ol.wrap(Module(), users=USER_IDS)
     with pytest.raises(PredictionError, match=facts("'m'", "Module", "ol.wrap")):
         evaluated(Module())
-
-
-def test_modules_and_tensors_of_torch(torch):
-    class Towers(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.user = torch.nn.Embedding.from_pretrained(torch.tensor(V), freeze=False)
-            self.item = torch.nn.Embedding.from_pretrained(torch.tensor(W), freeze=False)
-            self.dropout = torch.nn.Dropout(0.5)
-
-        def forward(self, user, item):
-            return (self.dropout(self.user(user)) * self.item(item)).sum(dim=-1)
-
-    towers = Towers()
-    assert_evaluated_as(ol.wrap(towers, users=USER_IDS, items=ITEM_IDS), in_codes(SCORES))
-    assert towers.training
-    pair = ol.wrap((towers.user.weight, towers.item.weight), users=USER_IDS, items=ITEM_IDS)
-    assert_evaluated_as(pair, in_codes(SCORES))
-    grid = torch.tensor(in_codes(SCORES), requires_grad=True)
-    assert_evaluated_as(grid, in_codes(SCORES))
-    assert_evaluated_as(grid.bfloat16(), grid.bfloat16().float().detach().numpy())

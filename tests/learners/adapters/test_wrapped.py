@@ -1,4 +1,4 @@
-"""Wrapped: rows of another order found by id, with rules for ids that the model lacks."""
+"""Wrapped: rules for ids that the model lacks, and for answers that are none."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from openloop.core.feedback import Vocabulary
-from openloop.errors import DuplicateError, InputError, PredictionError, UndefinedError, UnknownIdError
+from openloop.errors import DuplicateError, InputError, PredictionError
 from openloop.learners.adapters.wrapped import PartlyWrapped, Wrapped
 from openloop.sources.outcomes import Partial
-from tests.elsewhere import ITEM_IDS, ITEMS, LOG, USER_IDS, USERS, V, W, assert_evaluated_as, evaluated, in_codes
+from tests.elsewhere import ITEM_IDS, ITEMS, LOG, USER_IDS, USERS, V, W, evaluated, in_codes
 from tests.facts import facts
 
 SCORES = V @ W.T
@@ -27,23 +27,6 @@ def make(**options):
     return Wrapped("theirs", pairs, USER_IDS, ITEM_IDS, **options)
 
 
-def test_codes_are_those_of_the_sorted_ids():
-    model = make()
-    assert model.users_ == USERS
-    assert model.items_ == ITEMS
-    np.testing.assert_array_equal(model.scores(range(len(USERS))), in_codes(SCORES))
-    np.testing.assert_array_equal(model.predict([4, 2], [1, 0]), in_codes(SCORES)[[4, 2], [1, 0]])
-    assert_evaluated_as(model, in_codes(SCORES))
-
-
-def test_scores_may_be_another_function_than_predictions():
-    model = make(ranked=lambda user, item: 2 * pairs(user, item))
-    np.testing.assert_array_equal(model.scores([3]), 2 * model.predictions([3]))
-    np.testing.assert_array_equal(model.linear(np.array([3]), np.array([1])), 2 * model.predict([3], [1]))
-    assert model.linked
-    assert not make().linked
-
-
 def test_ids_that_it_lacks_score_zero():
     users, items = Vocabulary.of([*USERS.ids[:5], "zoe"]), Vocabulary.of([1, *ITEMS.ids[:4]])
     model = make(unknown="zero").placed(users, items)
@@ -55,23 +38,6 @@ def test_ids_that_it_lacks_score_zero():
     assert re.search(facts("1 of 6 users", "unknown", 0), of_users)
     assert re.search(facts("1 of 5 items", "unknown", 0), of_items)
     assert make().placed(USERS, ITEMS).notes_ == ()
-
-
-def test_a_model_that_covers_them_is_asked_about_row_minus_one():
-    def all_pairs(user, item):
-        return np.where((user < 0) | (item < 0), 7.0, 0.0)
-
-    model = Wrapped("theirs", all_pairs, ["a", "b"], [1, 2], "zero", covers=True)
-    placed = model.placed(Vocabulary.of(["b", "c"]), Vocabulary.of([2, 3]))
-    assert placed.scores([0, 1]).tolist() == [[0, 7], [7, 7]]
-    assert all("its own scores" in note for note in placed.notes_)
-
-
-def test_it_is_asked_and_not_fitted():
-    with pytest.raises(UndefinedError, match=facts("theirs", "evaluate")):
-        make().fit(LOG)
-    with pytest.raises(UnknownIdError, match=facts("0 … 29", 30)):
-        make().predict([30], [0])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,6 @@
-"""wrap: pairs of vectors, learners and functions; what it cannot tell is refused, with what it can."""
+"""wrap: pairs of vectors, learners and matrices; what it cannot tell is refused, with what it can."""
 
 from __future__ import annotations
-
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -36,29 +33,11 @@ def test_vectors_of_two_towers():
     assert_evaluated_as(ol.wrap((V, W), users=USER_IDS, items=ITEM_IDS), in_codes(SCORES))
 
 
-def test_factors_by_items_are_refused_with_the_remedy():
-    with pytest.raises(AlignmentError, match=facts((30, 3), (3, 12), "item_factors.T")):
-        ol.wrap((V, W.T))
-    with pytest.raises(AlignmentError, match=facts((30, 3), (12, 2))):
-        ol.wrap((V, W[:, :2]))
-
-
 def test_each_library_is_told_by_what_its_models_have():
     names = {name: family_of(model).name for name, model in (("a", Als()), ("l", LightFM()), ("s", SVD()))}
     assert names == {"a": "implicit", "l": "LightFM", "s": "Surprise"}
     assert family_of(ol.learners.Bias().fit(LOG)) is None
     assert family_of(SVD) is None
-
-
-def test_no_library_is_imported():
-    program = """if True:
-        import sys
-        import openloop as ol
-        ol.wrap(([[1.0]], [[2.0]]))
-        print(*{"implicit", "lightfm", "surprise", "lenskit", "torch", "faiss"} & set(sys.modules))
-    """
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout.split() == []
 
 
 @pytest.mark.parametrize(
@@ -92,36 +71,6 @@ def test_learners_are_found_by_id_and_lack_what_they_were_not_fitted_on():
     assert_evaluated_as(ol.wrap(model, unknown="zero"), grid)
 
 
-@pytest.mark.parametrize(
-    "learner",
-    [ol.learners.MF(factors=2, loss="logistic", rng=0), ol.learners.Popularity()],
-    ids=["linked", "no factors"],
-)
-def test_learners_that_are_no_plain_product_keep_their_predictions_and_scores(learner):
-    binary = Feedback.from_arrays(SOME.user, SOME.item, SOME.rating >= 4, users=SOME.users, items=SOME.items)
-    model = learner.fit(binary)
-    wrapped = ol.wrap(model, unknown="zero").placed(USERS, ITEMS)
-    np.testing.assert_array_equal(wrapped.scores([3, 1]), model.scores([3, 1]))
-    np.testing.assert_array_equal(wrapped.predict([3, 25], [1, 1]), [model.predict([3], [1])[0], 0])
-
-
-def test_rows_without_ids_stay_without_when_they_are_wrapped_again():
-    again = ol.wrap(ol.wrap((V, W)), unknown="zero")
-    log = Feedback.from_arrays(LOG.user, LOG.item, LOG.rating, users=Vocabulary.of(range(1, 31)), items=12)
-    with pytest.raises(AlignmentError, match=facts("'m'", "30 rows of users", "users=")):
-        evaluated(again, log)
-    assert_evaluated_as(ol.wrap(ol.wrap((V, W)), users=USER_IDS, items=ITEM_IDS), in_codes(SCORES))
-    clipped = ol.wrap(ol.wrap(SVD()), unknown="zero")
-    assert clipped.clip == (1, 5)
-
-
-def test_a_learner_has_ids_and_must_be_fitted():
-    with pytest.raises(InputError, match=facts("Bias", "users=")):
-        ol.wrap(ol.learners.Bias().fit(LOG), users=USER_IDS)
-    with pytest.raises(Exception, match=facts("Bias", "not fitted")):
-        ol.wrap(ol.learners.Bias())
-
-
 # -- matrices of scores --------------------------------------------------------------------------------------
 
 
@@ -143,14 +92,6 @@ def by_id(users, items):
     return np.array([SCORES[USER_IDS.index(u), ITEM_IDS.index(i)] for u, i in zip(users, items, strict=True)])
 
 
-def test_a_function_may_have_ids_that_it_knows():
-    model = ol.wrap(by_id, users=USER_IDS, items=ITEM_IDS, unknown="zero")
-    assert_evaluated_as(model, in_codes(SCORES))
-    assert model.placed(Vocabulary.of(["u00", "zoe"]), ITEMS).predict([1], [0]).tolist() == [0]
-    with pytest.raises(InputError, match=facts("function", "evaluate", "users", "items")):
-        ol.wrap(by_id)
-
-
 @pytest.mark.parametrize(
     ("model", "told"),
     [
@@ -164,8 +105,3 @@ def test_a_function_may_have_ids_that_it_knows():
 def test_what_is_no_model_is_refused(model, told):
     with pytest.raises(InputError, match=facts("wrap", *told)):
         ol.wrap(model)
-
-
-def test_unknown_is_one_of_two():
-    with pytest.raises(InputError, match=facts("unknown='drop'", "zero")):
-        ol.wrap((V, W), unknown="drop")

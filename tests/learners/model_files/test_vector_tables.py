@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
-from openloop.errors import ColumnError, DuplicateError, FormatError, InputError, OpenloopError, UndefinedError
-from openloop.learners.model_files.vector_tables import is_vector_table
+from openloop.errors import ColumnError, DuplicateError, FormatError, InputError
 from tests.facts import facts
 
 RNG = np.random.default_rng(0)
 V, W = RNG.normal(size=(3, 2)), RNG.normal(size=(4, 2))
-USERS, ITEMS = [70, 3, 11], [5, 900, 1, 44]
 
 
 def log() -> Feedback:
@@ -39,13 +36,6 @@ def test_a_table_of_vectors_reproduces_the_scores(tmp_path):
     assert users["user"].to_list() == model.users_.ids.tolist()
 
 
-def test_a_table_says_no_function_of_scores(tmp_path):
-    model = ol.learners.MF(factors=2, loss="logistic", rng=0).fit(log())
-    with pytest.raises(UndefinedError, match=facts("function", ".npz")):
-        model.to_vectors(tmp_path / "v.parquet")
-    assert not (tmp_path / "v.parquet").exists()
-
-
 @pytest.mark.parametrize("name", ["factors", "vector", "embedding", "features"])
 def test_tables_of_other_programs(tmp_path, name):
     """Spark has id and features; pandas makes floats of integers where some are missing."""
@@ -59,27 +49,6 @@ def test_tables_of_other_programs(tmp_path, name):
     np.testing.assert_allclose(found.scores([2])[0, found.items_.codes([5, 900, 1, 44])], V[0] @ W.T, atol=1e-6)
 
 
-def test_two_tables_of_pandas_put_together(tmp_path):
-    """As Spark's userFactors and itemFactors."""
-    parts = [
-        pd.DataFrame({side: ids, "features": [row.astype(np.float32) for row in rows]})
-        for side, ids, rows in (("user", USERS, V), ("item", ITEMS, W))
-    ]
-    pd.concat(parts).to_parquet(tmp_path / "v.parquet")
-    found = ol.load(tmp_path / "v.parquet")
-    np.testing.assert_allclose(
-        found.scores(found.users_.codes(USERS))[:, found.items_.codes(ITEMS)], V @ W.T, atol=1e-6
-    )
-
-
-def test_a_table_of_scores_is_none_of_vectors(tmp_path):
-    pl.DataFrame({"user": [1], "item": [2], "score": [0.5]}).write_parquet(tmp_path / "scores.parquet")
-    pl.DataFrame({"user": [1], "item": [None], "factors": [[0.5]]}).write_parquet(tmp_path / "vectors.parquet")
-    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
-    names = ("scores.parquet", "vectors.parquet", "broken.parquet", "none.parquet", "vectors.csv")
-    assert [is_vector_table(tmp_path / name) for name in names] == [False, True, False, False, False]
-
-
 # -- refusals ------------------------------------------------------------------------------------------------
 
 ROWS = {"user": [1, 2, None, None], "item": [None, None, "a", "b"], "factors": [[1.0, 2.0]] * 4, "bias": [1.0] * 4}
@@ -89,20 +58,13 @@ ROWS = {"user": [1, 2, None, None], "item": [None, None, "a", "b"], "factors": [
     ("changed", "error", "told"),
     [
         ({"user": None}, ColumnError, ("'user'", "factors")),
-        ({"item": ["a"] * 4}, FormatError, ("a user and an item",)),
         ({"user": [1, None, None, None], "item": [None, None, None, "b"]}, FormatError, ("2", "neither")),
         ({"user": [1, 1, None, None]}, DuplicateError, ("users", "1")),
         ({"user": [1.5, 2, None, None]}, FormatError, ("user", "integers", "Float64")),
-        ({"factors": [[1.0], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]}, FormatError, ("factors", "1", "2")),
         ({"factors": [[1.0, None], [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]}, FormatError, ("1", "factors", "missing")),
-        ({"factors": [None, [1.0, 2.0], [1.0, 2.0], [1.0, 2.0]]}, FormatError, ("factors", "1", "null")),
-        ({"factors": [["a"]] * 4}, ColumnError, ("factors", "numbers", "String")),
         ({"factors": [1.0] * 4}, ColumnError, ("factors", "lists", "Float64")),
         ({"factors": [[float("nan"), 2.0]] * 4}, InputError, ("user_factors", "finite")),
-        ({"bias": [None, 1.0, 1.0, 1.0]}, FormatError, ("bias", "1", "missing")),
         ({"vector": [[1.0, 2.0]] * 4}, ColumnError, ("one column", "vector", "factors")),
-        ({"biases": [1.0] * 4}, ColumnError, ("'biases'", "'bias'")),
-        ({"item": [None] * 4, "user": [1, 2, 3, 4]}, OpenloopError, ()),
     ],
 )
 def test_tables_that_are_not_of_vectors(tmp_path, changed, error, told):

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from openloop.core.feedback import Feedback
-from openloop.errors import DivergenceError
 from openloop.kernels.grid_least_squares import Block, Patchwork
 from openloop.learners.solvers.als import AlternationPlan
 from openloop.learners.solvers.grid import RowTerms, grid_objective, solve_grid
@@ -55,30 +54,6 @@ def test_a_sweep_returns_the_objective_of_where_it_ends(curved):
             assert objective.sweep(at, pool) == pytest.approx(value(log, terms, objective, at), rel=1e-10)
 
 
-@CURVED
-def test_it_settles_where_no_step_is_better(curved):
-    log, terms, objective = world(curved)
-    at = start(log, objective.penalties, np.float64, np.random.default_rng(1))
-    at.c = objective.c
-    found = solve_grid(objective, at, plan())
-    best = value(log, terms, objective, found)
-    assert found.settled
-    assert found.history[-1] == pytest.approx(best, rel=1e-10)
-    rng = np.random.default_rng(2)
-    for _ in range(5):
-        step = [1e-3 * rng.normal(size=side.shape) for side in (found.P, found.Q)]
-        assert value(log, terms, objective, Solution(found.P + step[0], found.Q + step[1], found.c)) > best
-
-
-@CURVED
-def test_c_is_the_constant_of_least_loss(curved):
-    log, terms, objective = world(curved)
-    nothing = [np.zeros((n, K + 1)) for n in (U, I)]
-    at = [value(log, terms, objective, Solution(*nothing, c=objective.c + d)) for d in (-1e-3, 0, 1e-3)]
-    assert at[1] < min(at[0], at[2])
-    assert at[0] == pytest.approx(at[2], rel=1e-10)
-
-
 def test_c_is_the_mean_of_the_pseudo_outcomes_by_hand():
     # r̃ = 0, one row of four cells with s = 8: m = (8, 0, 0, 0), c = 2, and ρ = 1/4; with all else at 0, Σ(f − m)² = 48.
     log = Feedback.from_arrays([0], [1], [1], users=2, items=2)
@@ -88,22 +63,3 @@ def test_c_is_the_mean_of_the_pseudo_outcomes_by_hand():
     assert objective.rho == 0.25
     found = solve_grid(objective, Solution(np.zeros((2, 1)), np.zeros((2, 1)), objective.c), plan())
     assert found.history[-1] == pytest.approx(48 / 4)
-
-
-def test_bits_do_not_depend_on_threads(monkeypatch):
-    monkeypatch.setattr("openloop.kernels.least_squares.PART_ROWS", 10)
-    log, _, objective = world(curved=True)
-    found = []
-    for threads in (1, 3):
-        at = start(log, objective.penalties, np.float64, np.random.default_rng(1))
-        found.append(solve_grid(objective, at, plan(threads=threads)))
-    np.testing.assert_array_equal(found[0].P, found[1].P)
-    np.testing.assert_array_equal(found[0].Q, found[1].Q)
-
-
-def test_an_objective_without_a_single_solution_is_refused():
-    log, _, objective = world(reg=0.0)
-    at = start(log, objective.penalties, np.float64, np.random.default_rng(1))
-    at.Q[:, 0], at.learner = 0, "DR"
-    with pytest.raises(DivergenceError, match="DR"):
-        solve_grid(objective, at, plan())

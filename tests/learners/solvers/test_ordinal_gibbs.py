@@ -1,23 +1,18 @@
-"""Sweeps of the ordinal model: the joint distribution that they leave unchanged, and stretches by their definition."""
+"""Sweeps of the ordinal model leave the joint distribution unchanged."""
 
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import fields
 
 import numpy as np
 import pytest
-from scipy.stats import invgamma, norm
+from scipy.stats import norm
 
 from openloop.kernels.ordinal import row_moments, two_sides
 from openloop.learners.chains import SweepKey, effective_sample_size
 from openloop.learners.solvers.ordinal_gibbs import (
     OrdinalRows,
     OrdinalState,
-    adapted,
-    begin,
-    stretch_prior,
-    stretched,
     sweep,
 )
 from openloop.learners.solvers.thresholds import SCALE, VARIANCE, centres
@@ -106,56 +101,3 @@ def means(draws) -> tuple[np.ndarray, np.ndarray]:
     size = np.array([effective_sample_size(x[None]) for x in draws.T])
     assert size.min() > 35, size.round()
     return draws.mean(axis=0), draws.std(axis=0) / np.sqrt(size)
-
-
-def log_prior(state):
-    """Of all that a stretch moves, u and v included."""
-    parts = [
-        norm.logpdf(state.b, centres(L - 1)), norm.logpdf(state.user_mean), norm.logpdf(state.item_mean),
-        norm.logpdf(state.u, state.user_mean, np.sqrt(state.user_variance)),
-        norm.logpdf(state.v, state.item_mean, np.sqrt(state.item_variance)),
-        *(invgamma.logpdf(x, VARIANCE[0], scale=VARIANCE[1]) for x in (state.user_variance, state.item_variance)),
-    ]  # fmt: skip
-    return sum(float(part.sum()) for part in parts)
-
-
-def test_a_stretch_by_its_definition():
-    state, k = from_prior(np.random.default_rng(0)), 1.7
-    longer = stretched(state, k)
-    np.testing.assert_allclose(longer.u @ longer.v.T, k * state.u @ state.v.T)
-    np.testing.assert_allclose(longer.b, k * state.b)
-    assert longer.scales == state.scales
-    powers = (L - 1) + 2 * D / 2 + 2 * D + (U + I) * D / 2  # of k: b, μ, σ², and u and v
-    assert stretch_prior(state, k) == pytest.approx(log_prior(longer) - log_prior(state) + powers * np.log(k))
-    assert stretch_prior(longer, 1 / k) == pytest.approx(-stretch_prior(state, k))
-
-
-def test_a_sweep_writes_nothing_in_place_and_does_not_depend_on_threads(pool):
-    rows = rows_of([0, 1, 2, 2, 1, 0, 0, 2])
-    first = begin(rows, D, seed=1, chain=0)
-    before = {field.name: getattr(first, field.name).copy() for field in fields(first)}
-    key = SweepKey(seed=1, chain=0, sweep=1, burning=True)
-    one = sweep(rows, first, key, pool)
-    with ThreadPoolExecutor(1) as single:
-        two = sweep(rows, first, key, single)
-    for name, value in before.items():
-        np.testing.assert_array_equal(getattr(first, name), value)
-        np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
-        assert not np.array_equal(getattr(one, name), value)
-
-
-def test_steps_adapt_while_burning_only(pool):
-    rows = rows_of([0, 1, 2, 2, 1, 0, 0, 2])
-    first = begin(rows, D, seed=1, chain=0)
-    later = sweep(rows, first, SweepKey(seed=1, chain=0, sweep=1, burning=False), pool)
-    np.testing.assert_array_equal(later.step, first.step)
-    np.testing.assert_array_equal(later.stretch_step, first.stretch_step)
-    wider = adapted(np.ones(3), np.array([True, True, False]), slice(0, None, 2), 3)
-    np.testing.assert_allclose(wider, np.exp([0.28, 0, -0.22]))
-
-
-def test_chains_begin_apart_and_thresholds_at_the_shares_of_levels():
-    rows = rows_of([0, 0, 1, 1, 1, 1, 2, 2])
-    one, two = (begin(rows, D, seed=1, chain=chain) for chain in range(2))
-    np.testing.assert_allclose(one.b, norm.ppf([0.25, 0.75]))
-    assert not np.array_equal(one.u, two.u)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from openloop.learners.chains import SweepKey
-from openloop.learners.solvers.joint_moves import ROLES
 from openloop.learners.solvers.roles import Role
 
 
@@ -11,7 +10,3 @@ def test_streams_of_all_differ():
     every = Role.__members__.values()  # with aliases
     key = SweepKey(seed=1, chain=0, sweep=3, burning=False)
     assert len({int(key.word(role)) for role in every}) == len(every)
-
-
-def test_every_move_of_the_whole_has_its_own():
-    assert len(set(ROLES)) == 4

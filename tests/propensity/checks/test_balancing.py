@@ -1,4 +1,4 @@
-"""What balancing did: means before and after by hand, and the check of the model within."""
+"""What balancing did: means before and after by hand."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from openloop.data.simulate import movie_lovers
-from openloop.propensity import Balanced, Logistic, Uniform, check
+from openloop.propensity import Balanced, Uniform
 from openloop.propensity.checks.balancing import balancing
 
 WORLD = movie_lovers(users=80, items=30)
@@ -28,22 +28,3 @@ def test_means_are_those_of_rows_model_balanced_rows_and_population():
     assert (found.effective_before, sum(found.before), sum(found.after)) == pytest.approx((len(LOG), 1, 1))
     assert found.effective_after == pytest.approx(p.weights.sum() ** 2 / np.square(p.weights).sum())
     assert len(found.edges) == len(found.before) + 1
-
-
-def test_a_model_that_is_not_balanced_has_none():
-    model = Uniform().fit(LOG)
-    assert balancing(model, LOG, model.predict(LOG)) is None
-    assert check(model, LOG, folds=None).balancing is None
-
-
-def test_the_check_judges_the_model_within_and_the_balanced_weights():
-    model = Balanced(Logistic()).fit(LOG, uniform=SAMPLE)
-    found, inner = check(model, LOG, rng=3), check(model.inner_, LOG, rng=3)
-    assert (found.calibration, found.margins, found.overlap) == (inner.calibration, inner.margins, inner.overlap)
-    assert found.weights.effective_size == pytest.approx(found.balancing.effective_after)
-    assert inner.weights.effective_size == pytest.approx(found.balancing.effective_before)
-    text = str(found)
-    assert "Balanced(Logistic)" in text
-    assert all(m.name in text for m in found.balancing.moved)
-    assert "balancing" not in str(inner)
-    assert found.to_dict()["balancing"]["moved"][0]["name"] == found.balancing.moved[0].name

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from sklearn.base import clone
 
 import openloop as ol
-from openloop.errors import ColumnError, InputError, LeakError, RatingError, UndefinedError, UnknownIdError
-from openloop.propensity import Balanced, Boosted, Logistic, NaiveBayes, Popularity, Uniform
+from openloop.errors import ColumnError, InputError, LeakError, RatingError
+from openloop.propensity import Balanced, Logistic, NaiveBayes, Uniform
 from tests.engines import EAGER, converter
 from tests.facts import facts
 from tests.propensity_logs import COLUMNS, RATED, feedback, held, in_order, log, models, sample
 
 MODELS = range(len(models()))
-KINDS = {"polars": "DataFrame", "lazy": "LazyFrame", "pandas": "DataFrame", "pyarrow": "Table"}
 
 
 def column_equals_memory(into, model, sampled, ids, levels=5):
@@ -42,67 +40,9 @@ def test_a_column_is_the_p_of_memory(engine, at):
     column_equals_memory(converter(engine), *models()[at], "text" if at % 2 else "integers")
 
 
-@pytest.mark.parametrize("engine", ["polars", "duckdb"])
-@pytest.mark.parametrize("at", [2, 3, 6])
-def test_it_is_with_the_other_kind_of_ids_too(engine, at):
-    column_equals_memory(converter(engine), *models()[at], "integers" if at % 2 else "text")
-
-
 @pytest.mark.parametrize("at", [1, 3, 6])  # the last balances Logistic
 def test_a_column_is_the_p_of_memory_on_spark(at, spark):
     column_equals_memory(converter("spark", spark), *models()[at], "integers" if at % 2 else "text")
-
-
-@pytest.mark.parametrize("engine", EAGER)
-def test_ratings_of_many_levels_are_balanced_by_groups(engine):
-    column_equals_memory(converter(engine), Balanced(Logistic()), True, "integers", levels=200)
-
-
-@pytest.mark.parametrize("engine", KINDS)
-def test_a_frame_keeps_its_kind_its_order_and_its_rows(engine):
-    rows = log()
-    frame = converter(engine)(rows)
-    out = Logistic().fit(frame, **COLUMNS).with_column(frame, name="p")
-    assert type(out).__name__ == KINDS[engine]
-    assert held(out).drop("p").equals(rows)
-
-
-def test_an_index_of_pandas_stays():
-    rows = log()
-    frame = pd.DataFrame(rows.to_dict(as_series=False), index=np.arange(len(rows))[::-1] * 7)
-    model = Popularity(gamma=1.0).fit(frame, **COLUMNS)
-    out = model.with_column(frame)
-    assert out.index.equals(frame.index)
-    p = Popularity(gamma=1.0).fit(rows, **COLUMNS).with_column(rows)["propensity"]
-    assert out["propensity"].tolist() == p.to_list()
-
-
-def test_columns_that_are_called_as_inner_ones_do_not_disturb():
-    rows = log().rename({"uid": "u", "mid": "i", "stars": "times", "n": "gamma"})
-    frame = rows.lazy()
-    out = Logistic().fit(frame, user="u", item="i").with_column(frame).collect()
-    assert out.drop("propensity").equals(rows)
-    assert out["propensity"].equals(Logistic().fit(log(), user="uid", item="mid").with_column(log())["propensity"])
-
-
-def test_a_part_has_the_p_of_the_log_that_was_fitted():
-    rows = log()
-    model = Logistic().fit(rows, **COLUMNS)
-    part = rows.filter(pl.col("n") % 3 == 0).rename({"uid": "who"})
-    whole = model.with_column(rows).filter(pl.col("n") % 3 == 0)
-    assert model.with_column(part, user="who")["propensity"].equals(whole["propensity"])
-
-
-def test_cells_of_those_without_a_row_have_a_p_up_to_as_many_as_there_are():
-    rows = log()
-    model, inside = Logistic().fit(rows, **COLUMNS), Logistic().fit(feedback(rows))
-    new = pl.DataFrame({"uid": [5, 6, 5], "mid": [7, 7, 0]})
-    p = model.with_column(new)["propensity"].to_numpy()
-    np.testing.assert_allclose(p, inside.matrix()[[5, 6, 5], [7, 7, 0]], rtol=1e-9)
-    with pytest.raises(UnknownIdError, match=facts(3, "users", 1000, "population")):
-        model.with_column(pl.DataFrame({"uid": [1000, 1001, 1002], "mid": [0, 0, 0]}))
-    with pytest.raises(UnknownIdError, match=facts("1 item", 99)):
-        Popularity(gamma=1.0).fit(rows, user="uid", item="mid").with_column(pl.DataFrame({"uid": [0], "mid": [99]}))
 
 
 def test_what_the_model_knows_nothing_of_is_refused():
@@ -132,16 +72,6 @@ def test_a_sample_is_not_scored():
         fitted = model.fit(rows, uniform=uniform, **RATED)
         with pytest.raises(LeakError, match="sample"):
             fitted.with_column(uniform)
-
-
-def test_models_of_memory_have_no_column():
-    rows = log()
-    here = feedback(rows)
-    with pytest.raises(UndefinedError, match=facts("Boosted", "predict(feedback)")):
-        Boosted().fit(here).with_column(rows)
-    by_means = Balanced(Uniform(), functions={"h": (lambda *row: row[-1], 2.5)}).fit(here)
-    with pytest.raises(UndefinedError, match="ratings alone"):
-        by_means.with_column(rows, user="uid", item="mid")
 
 
 @pytest.mark.parametrize("engine", ["polars", "spark"])

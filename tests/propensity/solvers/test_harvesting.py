@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.core.feedback import Vocabulary
 from openloop.core.impressions import Impressions
 from openloop.data.click_worlds import click_world
-from openloop.errors import DivergenceError, UndefinedError
+from openloop.errors import UndefinedError
 from openloop.kernels.harvesting import Cells
-from openloop.propensity.solvers import harvesting
-from openloop.propensity.solvers.grouping import KEYS, combined, group
-from openloop.propensity.solvers.harvesting import ThetaCurve, harvest, refuse_cut, solve
+from openloop.propensity.solvers.grouping import KEYS, group
+from openloop.propensity.solvers.harvesting import harvest, refuse_cut, solve
 from tests.facts import facts
 
 
@@ -26,11 +24,6 @@ def cells(*groups):
 
 def test_one_group_gives_its_ratio_of_rates():
     np.testing.assert_allclose(solve(cells({0: (10, 4), 1: (20, 4)}), 2), [1, 0.5])
-
-
-def test_links_reach_over_other_positions():
-    found = solve(cells({0: (10, 4), 1: (10, 2)}, {1: (100, 8), 2: (50, 2)}), 3)
-    np.testing.assert_allclose(found, [1, 0.5, 0.25])
 
 
 def test_one_group_has_the_variance_of_two_poisson_counts():
@@ -62,31 +55,6 @@ def test_the_influence_is_the_slope_in_a_users_weight(by):
         np.testing.assert_allclose(psi[u], log.n_clusters * (moved[0] - moved[1]) / 2e-4, rtol=1e-4, atol=1e-4)
 
 
-def short_and_long(seed, requests=8000):
-    """Two arms by a coin; short lists (2 of 5) have better items than long ones (4 of 5); θ_k = 1/k."""
-    rng = np.random.default_rng(seed)
-    length = rng.choice([2, 4], requests)
-    first = np.argsort(rng.random((requests, 5)), axis=1)
-    second = np.argsort(np.argsort(np.argsort(first, axis=1) + rng.normal(0, 1.5, first.shape), axis=1), axis=1)
-    ranks = np.stack([np.argsort(first, axis=1), second]) + 1  # (2, N, I)
-    place = ranks[rng.integers(2, size=requests), np.arange(requests)]  # (N, I)
-    request, item = np.nonzero(place <= length[:, None])
-    k, q = place[request, item], np.where(length[request] == 2, 0.6, 0.15)
-    return Impressions.from_arrays(
-        item=item, position=k, reward=(rng.random(len(k)) < q / k).astype(float), request=request,
-        requests=Vocabulary.range(requests), arms=ranks[:, request, item].T,
-    )  # fmt: skip
-
-
-def test_lists_of_several_lengths_do_not_bias_theta():
-    log = short_and_long(0)
-    found = harvest(log, group(log, KEYS["assignment"](log)))
-    errors = np.sqrt(np.square(found.parts).sum(axis=0)) / log.n_clusters
-    assert np.abs(np.log(found.theta * np.arange(1, 5))[1:] / errors[1:]).max() < 4
-    mixed = harvest(log, group(log, combined(*log.arms.T))).theta  # ranks alone, whatever the length
-    assert mixed[2] < 0.5 / 3
-
-
 def test_nothing_identified_is_refused():
     with pytest.raises(UndefinedError, match=facts("Examination", "randomised")):
         refuse_cut(Cells(np.zeros(1, int), np.empty(0, int), np.empty(0), np.empty(0)), 2)
@@ -106,14 +74,3 @@ def test_a_cut_is_named(case):
     depth = 1 + max(k for g in groups for k in g)
     with pytest.raises(UndefinedError, match=facts("Examination", *told)):
         refuse_cut(cells(*groups), depth)
-
-
-def test_newton_that_does_not_settle_says_so(monkeypatch):
-    monkeypatch.setattr(harvesting, "ROUNDS", 2)
-    with pytest.raises(DivergenceError, match=facts("2 rounds")):
-        solve(cells({0: (10, 4), 1: (10, 1)}), 2)
-
-
-def test_a_curve_without_influence_says_so():
-    with pytest.raises(UndefinedError, match=facts("Examination")):
-        _ = ThetaCurve(theta=np.ones(2), influence=None).parts

@@ -1,15 +1,13 @@
-"""Gradient, Hessian and optimum of the logits, against differences, explicit designs and scikit-learn."""
+"""Gradient and optimum of the logits, against differences and scikit-learn."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from openloop.errors import UndefinedError
 from openloop.propensity.solvers import newton
-from openloop.propensity.solvers.newton import Grid, Logits, curvature, gradient, maximise, sigmoid, sums
+from openloop.propensity.solvers.newton import Grid, Logits, gradient, maximise, sums
 from tests.facts import facts
 
 
@@ -39,10 +37,6 @@ def likelihood(grid, at, O, reg):
     return np.sum(O * z - np.logaddexp(0, z)) - reg / 2 * np.sum(at.W**2)
 
 
-def test_sigmoid_of_large_logits_is_0_or_1_without_a_warning():
-    np.testing.assert_array_equal(sigmoid(np.array([-1e4, 0.0, 1e4])), [0.0, 0.5, 1.0])
-
-
 def test_the_gradient_is_that_of_the_likelihood():
     grid, at, O = problem()
     x, h = flat(at), 1e-6
@@ -54,63 +48,12 @@ def test_the_gradient_is_that_of_the_likelihood():
     np.testing.assert_allclose(flat(gradient(grid, at, 2.0)), by_differences, atol=1e-6)
 
 
-def test_the_solver_inverts_the_hessian():
-    grid, at, _ = problem()
-    x, h, reg = flat(at), 1e-6, 2.0
-    H = np.array(
-        [
-            (flat(gradient(grid, unflat(x - e, at), reg)) - flat(gradient(grid, unflat(x + e, at), reg))) / (2 * h)
-            for e in np.eye(len(x)) * h
-        ]
-    )
-    g = gradient(grid, at, reg)
-    step = curvature(grid, at).solver(reg)(g)
-    np.testing.assert_allclose(H @ flat(step), flat(g), atol=2e-5)
-
-
-@pytest.mark.parametrize("block", [9, 20, 2**18])
-def test_blocks_and_threads_do_not_matter(monkeypatch, block):
-    grid, at, _ = problem()
-    whole = flat(gradient(grid, at, 1.0))
-    monkeypatch.setattr(newton, "BLOCK", block)
-    monkeypatch.setattr(newton, "ROWS", 5)
-    np.testing.assert_allclose(flat(gradient(grid, at, 1.0)), whole, rtol=1e-12, atol=1e-12)
-    found = maximise(grid, 1.0)
-    monkeypatch.undo()
-    np.testing.assert_allclose(flat(found.at), flat(maximise(grid, 1.0).at), rtol=1e-6, atol=1e-7)
-
-
 def test_the_optimum_has_no_gradient_and_does_not_depend_on_the_start():
     grid, at, _ = problem()
     found, other = maximise(grid, 0.5), maximise(grid, 0.5, start=at)
     np.testing.assert_allclose(flat(gradient(grid, found.at, 0.5)), 0, atol=1e-6)
     np.testing.assert_allclose(sums(grid, found.at)[0], sums(grid, other.at)[0], rtol=1e-7)
     np.testing.assert_allclose(found.at.W, other.at.W, atol=1e-6)
-
-
-def test_a_hessian_from_elsewhere_ends_at_the_same_optimum():
-    grid, at, _ = problem()
-    found = maximise(grid, 0.5, known=curvature(grid, at))
-    np.testing.assert_allclose(found.at.W, maximise(grid, 0.5).at.W, atol=1e-6)
-
-
-def test_users_in_rows_or_in_columns_are_the_same_problem():
-    grid, _, _ = problem(U=7, I=15)
-    found, turned = maximise(grid, 0.5).at, maximise(grid.swapped, 0.5).at
-    np.testing.assert_allclose(turned.W.T, found.W, atol=1e-7)
-    np.testing.assert_allclose(sums(grid.swapped, turned)[0], sums(grid, found)[1], rtol=1e-8)
-
-
-def test_a_class_of_three_is_three_users():
-    grid, _, O = problem()
-    each = np.concatenate([np.arange(12), [4, 4]])
-    O3, X3 = O[each], grid.X[each]
-    three = Grid(m=np.ones(14), n=grid.n, a=O3.sum(1), b=O3.sum(0), X=X3, Z=grid.Z, S=X3.T @ O3 @ grid.Z)
-    one = replace(three, m=np.where(np.arange(12) == 4, 3.0, 1.0), a=grid.a, X=grid.X)
-    a, b = maximise(one, 1.0).at, maximise(three, 1.0).at
-    np.testing.assert_allclose(b.gamma[[12, 13]], b.gamma[4])
-    np.testing.assert_allclose(a.W, b.W, atol=1e-7)
-    np.testing.assert_allclose(sums(one, a)[1], sums(three, b)[1], rtol=1e-7)
 
 
 def test_the_optimum_is_scikit_learns_on_the_explicit_design():
@@ -138,28 +81,3 @@ def test_steps_that_do_not_arrive_are_an_error(monkeypatch):
     monkeypatch.setattr(newton, "MAX_STEPS", 1)
     with pytest.raises(UndefinedError, match=facts("Logistic", "1 steps", "reg=")):
         maximise(grid, 1.0)
-
-
-def test_a_step_along_which_the_slope_stays_is_halved_until_it_ends(monkeypatch):
-    monkeypatch.setattr(newton, "gradient", lambda *_: Flat())
-    tried = []
-    newton._along(None, 0.0, Recorder(tried), None, -1.0)
-    np.testing.assert_allclose(tried[:3], [1.0, 0.5, 0.25])
-
-
-class Flat:
-    """A gradient whose slope is -1 everywhere."""
-
-    def dot(self, _):
-        return -1.0
-
-
-class Recorder:
-    """Logits that note how far along a step they are asked for."""
-
-    def __init__(self, tried):
-        self.tried = tried
-
-    def plus(self, t, _):
-        self.tried.append(t)
-        return self

@@ -8,7 +8,7 @@ import pytest
 from openloop.propensity.solvers import newton
 from openloop.propensity.solvers.collapsing import CountedRows, collapse
 from openloop.propensity.solvers.newton import maximise
-from openloop.propensity.solvers.penalty import REGS, HeldOutFold, validate
+from openloop.propensity.solvers.penalty import HeldOutFold
 
 
 def setting(seed=0, U=40, I=30, strength=1.0):
@@ -42,43 +42,3 @@ def test_the_score_is_the_likelihood_of_cells_that_were_not_trained_on(monkeypat
     state[rows.user, rows.item] = np.where(held, 1, -1)
     by_hand = np.log(pi[state == 1]).sum() + np.log(1 - pi[state == 0]).sum()
     assert HeldOutFold(rows, held, X, Z).score(3.0) == pytest.approx(by_hand, rel=1e-6)
-
-
-def test_a_start_elsewhere_gives_the_same_scores():
-    rows, X, Z = setting()
-    held = np.arange(len(rows.user)) % 4 == 0
-    cold, warm = HeldOutFold(rows, held, X, Z), HeldOutFold(rows, held, X, Z)
-    whole = collapse(rows, X, Z)
-    warm.begin(whole, maximise(whole.grid, 1.0).at)
-    assert warm.score(1.0) == pytest.approx(cold.score(1.0), abs=0.1)
-
-
-def test_strong_effects_want_a_small_penalty_and_none_a_large_one():
-    best = []
-    for strength in (1.5, 0.0):
-        rows, X, Z = setting(seed=3, U=80, I=60, strength=strength)
-        scores, _ = validate(rows, collapse(rows, X, Z), X, Z, 4, np.random.default_rng(0))
-        assert tuple(scores) == REGS[: len(scores)]
-        best.append(max(scores, key=scores.__getitem__))
-    assert best[0] <= 10
-    assert best[1] >= 100
-
-
-def test_the_folds_are_drawn_by_rng():
-    rows, X, Z = setting()
-    first, again, other = (
-        validate(rows, collapse(rows, X, Z), X, Z, 3, np.random.default_rng(s))[0] for s in (0, 0, 1)
-    )
-    assert first == again
-    assert first != other
-
-
-def test_a_penalty_too_small_for_an_optimum_ends_the_search():
-    # Covariates tell who sees what without exception: products can grow for ever.
-    X = np.repeat([[-1.0], [1.0]], 20, axis=0)
-    Z = np.repeat([[-1.0], [1.0]], 15, axis=0)
-    user, item = np.nonzero(X @ Z.T > 0)
-    rows = CountedRows(user=user, item=item, weight=np.ones(len(user)), shape=(40, 30))
-    scores, _ = validate(rows, collapse(rows, X, Z), X, Z, 4, np.random.default_rng(0))
-    assert scores
-    assert all(np.isfinite(score) for score in scores.values())

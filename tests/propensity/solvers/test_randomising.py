@@ -1,8 +1,6 @@
-"""Rates at drawn positions: by hand, lists of several lengths, weights, and the two curves of trust bias."""
+"""Rates at drawn positions: by hand, their influence, and the two curves of trust bias."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -38,22 +36,6 @@ def test_by_hand():
     np.testing.assert_allclose(found.at_parts[:, 1], [-0.25, 0.25])
     np.testing.assert_allclose(found.first_parts[:, 1], [0.25, -0.25])
     np.testing.assert_allclose(randomised(log, everything(log)).parts, [[0, -2], [0, 2]])
-
-
-def test_without_requests_all_rows_at_a_position_count():
-    log = shown(request=None, requests=None, reward=[1.0, 0.0, 0.0, 1.0, 1.0])
-    found = rates(log, everything(log))
-    np.testing.assert_allclose(found.first, [2 / 3, 2 / 3])
-
-
-def test_weights_of_one_change_nothing_and_scaling_them_neither():
-    log = click_world(50, 6, 3).observe(rng=0)
-    rows = everything(log)
-    plain = randomised(log, rows)
-    for weight in (np.ones(len(log)), np.full(len(log), 7.0)):
-        same = randomised(log, rows, weight)
-        np.testing.assert_allclose(same.theta, plain.theta)
-        np.testing.assert_allclose(same.parts, plain.parts)
 
 
 def test_the_influence_is_the_slope_in_a_users_weight():
@@ -104,39 +86,3 @@ def test_affine_finds_the_world_of_trust_and_covers_it():
     z = np.array(z)  # (logs, 2, K − 1)
     assert np.abs(z.mean(axis=0)).max() < 4 / np.sqrt(logs)
     assert (np.abs(z) < 1.96).sum(axis=0).min() >= binom.ppf(1e-4, logs, 0.95)
-
-
-def test_the_influence_of_affine_is_what_leaving_out_a_user_changes():
-    log = click_world(400, 5, 2, model="trust", shuffle=1.0, requests=8, base=0.0).observe(rng=0)
-    whole = affine(log)
-    changed, told = [], []
-    for u in range(0, 400, 16):
-        keep = np.flatnonzero(log.user[log.request] != u)
-        request = np.unique(log.request[keep], return_inverse=True)[1]
-        part = Impressions.from_arrays(
-            item=log.item[keep], position=log.position[keep], reward=log.reward[keep], request=request, items=5,
-            requests=Vocabulary.range(int(request.max()) + 1), user=log.user[log.request[keep]], users=log.users,
-            shuffled=np.ones(len(keep), bool),
-        )  # fmt: skip
-        without = affine(part)
-        changed.append([np.log(whole.slope.theta / without.slope.theta)[1], (whole.offset - without.offset)[1]])
-        told.append([whole.slope.parts[u, 1] / 400, whole.offset_influence[u, 1] / 400])
-    for found, wanted in zip(np.array(told).T, np.array(changed).T, strict=True):
-        assert np.corrcoef(found, wanted)[0, 1] > 0.99
-        assert np.std(found) == pytest.approx(np.std(wanted), rel=0.1)
-
-
-def test_affine_of_many_groups_goes_block_by_block(monkeypatch):
-    log = click_world(300, 6, 3, shuffle=1.0, base=0.0).observe(rng=0)
-    whole = affine(log)
-    monkeypatch.setattr("openloop.propensity.solvers.randomising.BLOCK", 100)
-    np.testing.assert_allclose(affine(log).slope.parts, whole.slope.parts, rtol=1e-8, atol=1e-8)
-
-
-def test_affine_refuses_what_it_cannot_tell():
-    log = click_world(300, 6, 3, shuffle=1.0).observe(rng=0)
-    with pytest.raises(UndefinedError, match=facts("affine", "positions 1 and 1")):
-        affine(shown(shuffled=[True] * 5))
-    alike = replace(log, reward=np.random.default_rng(0).integers(0, 2, len(log)).astype(float))
-    with pytest.raises(UndefinedError, match=facts("affine", "too few")):
-        affine(alike)

@@ -8,7 +8,7 @@ import numpy as np
 
 from openloop.core.feedback import Feedback
 from openloop.studies.jadidinejad2021 import experiment, models
-from openloop.studies.jadidinejad2021.agreement import Agreement, Weightings
+from openloop.studies.jadidinejad2021.agreement import Agreement
 from openloop.studies.jadidinejad2021.fits import ModelFits
 from openloop.studies.jadidinejad2021.methods import HeldOutCells
 from tests.studies.jadidinejad2021.worlds import outcome
@@ -46,15 +46,6 @@ def logs(rng=0):
         user, item = np.nonzero(observed)
         both.append(Feedback.from_arrays(user, item, rating[user, item], users=USERS, items=ITEMS))
     return taste, *both
-
-
-def wide(users=80, items=150, popular=6):
-    """A log of more items than a batch holds, a few of them popular, and an open loop."""
-    rng = np.random.default_rng(4)
-    p = np.where(np.arange(items) < popular, 0.6, 0.12)
-    rating = rng.choice([2.0, 4.0, 5.0], (users, items), p=[0.6, 0.2, 0.2])
-    cells = (np.nonzero(rng.random((users, items)) < chance) for chance in (p, 0.15))
-    return [Feedback.from_arrays(u, i, rating[u, i], users=users, items=items) for u, i in cells]
 
 
 def scores_of(taste, models=14, rng=1):
@@ -97,18 +88,16 @@ def parts(log, split):
     )
 
 
-def agreed(means, noise=None, *, halves=None, splits=2):
+def agreed(means, noise=None, *, splits=2):
     """An Agreement of methods with these mean τ; `noise` is the standard error over users, 0.01 unless given.
 
-    Noise is not shared between methods. `halves` are what is added to a method on every half of the users.
+    Noise is not shared between methods.
     """
-    names, draws, half = tuple(means), 60, 4
-    values = np.empty((len(names), 4, splits, 1 + draws + 2 * half))
+    names, draws = tuple(means), 60
+    values = np.empty((len(names), 4, splits, 1 + draws))
     values[:] = np.array(list(means.values()))[:, None, None, None]
     rng = np.random.default_rng(0)
     for at, name in enumerate(names):
         wave = rng.permutation(np.where(np.arange(draws) % 2, 1.0, -1.0))
-        values[at, ..., 1 : 1 + draws] += (noise or {}).get(name, 0.01) * wave
-        values[at, ..., 1 + draws :] += (halves or {}).get(name, 0.0)
-    weighted = Weightings(values=np.ones((values.shape[-1], 1)), draws=draws)
-    return Agreement(methods=names, values=values, weighted=weighted, halves=np.ones(4))
+        values[at, ..., 1:] += (noise or {}).get(name, 0.01) * wave
+    return Agreement(methods=names, values=values)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from openloop.studies.jadidinejad2021 import ITEMS, models
-from openloop.studies.jadidinejad2021.experiment import COLUMNS, merged, one_more, over_splits
+from openloop.studies.jadidinejad2021.experiment import COLUMNS, one_more
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
-from openloop.studies.kit.results import Result
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Trials
 from tests.studies.jadidinejad2021 import many
@@ -65,33 +64,16 @@ def test_every_method_has_a_column():
 
 def test_agreement_covers_methods_targets_splits_and_weightings():
     found = many.some_experiment(2)
-    agreed = found.agreement(20, 4)
-    assert agreed.values.shape == (len(found.splits[0].methods), len(TARGETS), 2, 1 + 20 + 8)
+    agreed = found.agreement(20)
+    assert agreed.values.shape == (len(found.splits[0].methods), len(TARGETS), 2, 1 + 20)
     assert np.isfinite(agreed.values).all()
 
 
 def test_on_a_world_where_popularity_decides_what_is_seen_ours_agree_better_than_holdout():
     found = many.some_experiment(3)
-    agreed = found.agreement(20, 4)
+    agreed = found.agreement(20)
     for name in ("ours: snips of adg, popularity", "ours: 5 strata, popularity"):
         assert agreed.ahead(name, "as coded: holdout", "candidates").value > 0.05
-
-
-def test_results_of_several_data_sets_follow_each_other_and_share_notes():
-    results = [Result(item="x", title="X", data=(name,), notes=("both", name)) for name in ("a", "b")]
-    found = merged(results)
-    assert (found.data, found.notes) == (("a", "b"), ("both", "a", "b"))
-    assert merged(results[:1]) == results[0]
-
-
-def test_a_published_number_of_one_split_may_be_as_far_away_as_one_more_split():
-    values = np.array([0.1, 0.2, 0.3])
-    beside = over_splits(values, 0.25, digits=2, mark="*")
-    assert (beside.value, beside.error, beside.mark) == (pytest.approx(0.2), pytest.approx(0.1), "*")
-    assert beside.tolerance == pytest.approx(
-        4.3027 * 0.1 * np.sqrt(4 / 3) + 0.005, rel=1e-4
-    )  # t(0.975, 2), and rounding
-    assert over_splits(values).tolerance is None
 
 
 def test_one_more_draw_is_within_the_limits_in_95_percent():

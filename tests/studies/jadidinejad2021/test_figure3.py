@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from openloop.audits.rankings import tau_b
-from openloop.studies.jadidinejad2021 import as_coded, figure3
+from openloop.studies.jadidinejad2021 import figure3
 from openloop.studies.jadidinejad2021.models import family_of
 from tests.studies.jadidinejad2021 import many
 
@@ -20,46 +19,3 @@ def test_figure_3_has_a_point_for_each_model_in_each_panel(figure3_result):
     assert all(row["family"] == family_of(row["model"]) for row in figure.rows)
     holdout = figure3_result.tables[0].rows[0][1]
     assert (holdout.published, holdout.digits) == (0.20, 2)
-
-
-def test_without_wmf_the_made_up_models_are_the_same(figure3_result):
-    """None of them is a WMF."""
-    for _, tau, without in figure3_result.tables[0].rows[:-1]:
-        assert without.value == pytest.approx(tau.value)
-    assert figure3_result.tables[0].columns[2] == "τ over the 14 models without WMF"
-
-
-def test_the_share_of_q1_is_of_rows(figure3_result):
-    name, share, _ = figure3_result.tables[0].rows[-1]
-    parts = [split.held for split in many.some_experiment(3).splits]
-    p = as_coded.propensities(parts[0].given["item"], many.ITEMS, many.USERS)
-    shares = [np.mean(as_coded.strata(p[h.rows[1]], 2)[h.shown] == 0) for h in parts]
-    assert name == "Q1's share of the feedback"
-    assert share.value == pytest.approx(np.mean(shares))
-
-
-def test_what_was_not_rerun_is_shown_as_published(figure3_result):
-    table = figure3_result.tables[-1]
-    assert table.name == "figure3_yahoo-r3_published"
-    assert "Not rerun: yahoo-r3" in table.caption
-
-
-def judged(means, noise=None, told=(True, True, False)):
-    """Whether each claim holds."""
-    return [claim.holds for claim in figure3.claims("coat", many.agreed(means, noise), np.array(told))]
-
-
-def test_claims_hold_where_panels_differ_clearly_and_fail_where_they_may_not():
-    means = {"holdout": 0.2, "Q1": 0.5, "Q2": -0.2}
-    assert judged(means) == [True, True, True]
-    assert judged(means, {"Q1": 0.4}) == [False, True, True]
-    assert judged(means, {"Q2": 0.5}) == [False, True, False]
-    unclear = figure3.claims("coat", many.agreed(means, {"Q2": 0.5}), np.array([True]))
-    assert [bool(claim.undecided) for claim in unclear] == [True, False, True]
-    assert judged(means, told=(True, False, False)) == [True, False, True]
-    assert judged({"holdout": 0.5, "Q1": 0.2, "Q2": 0.1}) == [False, True, False]
-
-
-def test_the_sign_of_q2_is_claimed_for_coat_alone():
-    found = figure3.claims("yahoo-r3", many.agreed({"holdout": 0.2, "Q1": 0.5, "Q2": -0.2}), np.array([True]))
-    assert len(list(found)) == 2

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.studies.jadidinejad2021.fits import WMF, fitted, larger_data_names, sample, without, zoo_names
-from openloop.studies.jadidinejad2021.models import WHOLE, family_of, given_of
+from openloop.studies.jadidinejad2021.fits import larger_data_names, sample, zoo_names
 from tests.studies.jadidinejad2021 import many, worlds
 
 
@@ -30,29 +29,3 @@ def test_a_quick_run_has_fewer_models():
     assert len(quick) < 20
     larger = larger_data_names(many.Plain(quick=False))
     assert set(larger) < set(full)
-
-
-class Recorder(many.Plain):
-    """A run whose trials are their own settings."""
-
-    def map(self, trial, given, settings, what):
-        return [dict(setting) for setting in settings]
-
-
-@pytest.mark.parametrize("with_open_loop", [True, False])
-def test_trials_are_by_split_and_model_and_with_an_open_loop_of_the_whole_log_too(with_open_loop):
-    _, log, drawn = worlds.logs()
-    found = fitted(Recorder(), "x", given_of(log, drawn if with_open_loop else None), ("a", "b"), 2)
-    assert list(found.outcomes) == [0, 1, *([WHOLE] if with_open_loop else [])]
-    for split, outcomes in found.outcomes.items():
-        assert [(o["model"], o["split"]) for o in outcomes] == [("a", split), ("b", split)]
-    assert found.has_open_loop is with_open_loop
-
-
-@pytest.mark.usefixtures("cornac")
-def test_94_models_are_no_wmf():
-    models = zoo_names(many.Plain(quick=False))
-    keep = without(WMF, models)
-    assert int(keep.sum()) == 94
-    assert {family_of(model) for model, kept in zip(models, keep, strict=True) if not kept} == {"WMF"}
-    assert (family_of("NeuMF100"), family_of("MostPop")) == ("NeuMF", "MostPop")

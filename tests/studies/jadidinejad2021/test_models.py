@@ -8,7 +8,7 @@ import pytest
 from openloop.core.feedback import Feedback
 from openloop.learners.zoo_models import FAMILIES, SIZES
 from openloop.studies.jadidinejad2021 import models
-from openloop.studies.jadidinejad2021.models import WHOLE, given_of, in_log, names, places, relevant, split_of
+from openloop.studies.jadidinejad2021.models import given_of, names, places, relevant, split_of
 from tests.studies.jadidinejad2021 import many
 
 
@@ -34,38 +34,6 @@ def test_a_split_is_every_row_once_and_a_fifth_is_held_out():
     assert not np.array_equal(part.test, split_of(given, 3, 1).test)
 
 
-def test_streams_of_chance_never_meet():
-    firsts = [
-        int(stream.integers(2**62))
-        for seed in (0, 1, 7)
-        for stream in (
-            np.random.default_rng(seed), *(models.stream(seed, use, n) for use in models.USES for n in range(40))
-        )
-    ]  # fmt: skip
-    assert len(set(firsts)) == len(firsts)
-
-
-def test_the_whole_log_holds_nothing_out():
-    given = given_of(many.logs()[1])
-    part = split_of(given, WHOLE, 0)
-    assert len(part.test) == 0
-    assert len(part.train) == len(given["user"])
-
-
-def test_cornac_meets_items_in_the_order_of_the_drawn_rows():
-    log = Feedback.from_arrays([0, 0, 1, 1, 2], [0, 1, 1, 2, 0], [5, 5, 5, 5, 5], users=3, items=3)
-    given = given_of(log)
-    drawn = models.stream(0, "splits", 0).permutation(5)[:4]
-    assert split_of(given, 0, 0).order.tolist() == list(dict.fromkeys(log.item[drawn].tolist()))
-
-
-def test_cells_are_shown_where_training_has_both_user_and_item():
-    log = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 2], [5, 5, 5, 5], users=3, items=3)
-    part = models.Split(train=np.array([0, 2]), test=np.array([1, 3]), order=np.array([0, 1]))
-    user, item = np.array([0, 0, 1, 2, 2]), np.array([0, 2, 0, 1, 2])
-    assert models.shown(given_of(log), part, user, item).tolist() == [True, False, True, False, False]
-
-
 def test_relevant_cells_have_four_stars_or_more():
     log = Feedback.from_arrays([0, 0, 1], [0, 1, 1], [4, 3, 5], users=2, items=2)
     given = given_of(log, log)
@@ -81,13 +49,6 @@ def test_places_by_hand():
     assert (above.tolist(), tied.tolist()) == ([0, 2], [2, 1])
     assert (above_all.tolist(), tied_all.tolist()) == ([1, 3], [2, 1])
     assert coded.tolist() == [0, 3]  # item 2 is not in the training part, so the code does not rank it
-
-
-def test_the_whole_log_is_searched_where_no_rows_are_named():
-    given = given_of(Feedback.from_arrays([0, 1], [1, 0], [5, 5], users=2, items=2))
-    user, item = np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1])
-    assert in_log(given, user, item).tolist() == [False, True, True, False]
-    assert in_log(given, user, item, np.array([0])).tolist() == [False, True, False, False]
 
 
 def test_a_trial_ranks_held_out_and_drawn_cells(monkeypatch):
@@ -107,11 +68,3 @@ def test_a_trial_ranks_held_out_and_drawn_cells(monkeypatch):
 def test_names_are_the_zoos():
     assert names(("GA", "MF"), (10, 20)) == ("GA", "MF10", "MF20")
     assert len(names(FAMILIES, SIZES)) == 104
-
-
-@pytest.mark.usefixtures("cornac")
-def test_a_model_of_the_zoo_is_fitted_by_its_name():
-    log = many.logs()[1]
-    scores = models.unfitted("MostPop").fit(log).scores(np.arange(2))
-    assert np.argmax(scores[0]) == np.argmax(np.bincount(log.item))
-    assert models.unfitted("MF10").fit(log).model_.k == 10

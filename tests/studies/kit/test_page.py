@@ -6,19 +6,10 @@ import re
 from dataclasses import replace
 from html import escape
 
-import pytest
-
-from openloop.studies.kit.page import APPENDIX, LONG, html, lasting, markdown, parts, shown
-from openloop.studies.kit.results import Claim, Table, Value, unjudged
+from openloop.studies.kit.page import html, markdown, parts, shown
+from openloop.studies.kit.results import Claim, Table, Value
 from openloop.studies.kit.running import reproduce
 from tests.facts import facts
-
-ASTRAY_TITLE = "Published numbers that were not reproduced"
-
-
-def section(text, title):
-    """The text below a heading, down to the next."""
-    return text.partition(f"## {title}\n")[2].partition("\n## ")[0]
 
 
 def test_cells_show_the_published_number_in_brackets_and_mark_what_differs():
@@ -54,25 +45,6 @@ def test_html_and_markdown_show_the_same_parts(study, tmp_path):
         assert escape(part.title) in page
 
 
-def test_the_page_says_by_which_command_and_on_what_it_was_written(study, data_dir):
-    text = markdown(reproduce(study, ["figure1"], data=data_dir("coat").parent, seed=3, workers=0), "pictures")
-    assert "`openloop reproduce made_up figure1 --data DIR --seed 3 --report FILE`" in text
-    assert "numpy 2" in text
-    assert "- coat: 290 users × 300 items" in text
-
-
-def test_a_page_without_comparisons_says_so(study, data_dir):
-    text = markdown(reproduce(study, ["figure1"], data=data_dir("coat").parent, workers=0), "pictures")
-    assert re.search(facts("None", "compared"), section(text, ASTRAY_TITLE))
-
-
-def test_numbers_beside_published_ones_that_are_not_judged_were_measured_otherwise(study, tmp_path):
-    found = reproduce(study, data=tmp_path, workers=0)
-    beside = replace(found, results=tuple(unjudged(result) for result in found.results))
-    found_there = section(markdown(beside, "pictures"), ASTRAY_TITLE)
-    assert re.search(facts("None", "compared", "protocols"), found_there)
-
-
 def test_the_first_lines_say_what_came_out_what_did_not_and_on_what_data(study, tmp_path):
     found = reproduce(study, data=tmp_path, workers=0)
     claims = [
@@ -91,34 +63,6 @@ def test_the_first_lines_say_what_came_out_what_did_not_and_on_what_data(study, 
     assert "? d (not decided: too few throws): 4" in markdown(changed, "pictures")
 
 
-def test_claims_of_ours_have_tallies_of_their_own(study, tmp_path):
-    found = reproduce(study, data=tmp_path, workers=0)
-    claims = [
-        Claim(text="a", holds=True, found="1", gist="cards come first", ours=True),
-        Claim(text="b", holds=True, found="2", gist="coins are fair"),
-        Claim(text="c", holds=False, found="3"),
-        Claim(text="d", holds=False, found="4", undecided="too few throws", ours=True),
-    ]
-    text = markdown(replace(found, results=(replace(found.results[0], claims=tuple(claims)),)), "pictures")
-    _, _, out, not_out, not_decided, *_ = text.splitlines()
-    assert re.search(facts("1 of 2 claims of the paper", "1 of 1 claim of ours"), out)
-    assert out.endswith(" Coins are fair. Of ours: Cards come first.")
-    assert re.search(facts("1 of 2 claims of the paper", "0 of 1 claim of ours"), not_out)
-    assert re.search(facts("Not decided", "1 claim of ours"), not_decided)
-    assert "| claims of the paper that hold | claims of ours that hold |" in text
-    assert "| table1 | means | – | 1 of 2 | 1 of 1 | 1 of 2 |" in text
-    assert "? d (ours; not decided: too few throws): 4" in text
-
-
-def test_a_gist_of_several_data_sets_is_told_once(study, tmp_path):
-    found = reproduce(study, data=tmp_path, workers=0)
-    claims = [Claim(text=c, holds=c != "b", found="", gist="coins are fair", on=c) for c in "abc"]
-    text = markdown(replace(found, results=(replace(found.results[0], claims=tuple(claims)),)), "pictures")
-    _, _, out, not_out, *_ = text.splitlines()
-    assert out.endswith(" Coins are fair (a and c).")
-    assert not_out.endswith(" Coins are fair (b).")
-
-
 def test_a_quick_run_decides_nothing(study, tmp_path):
     found = reproduce(study, data=tmp_path, workers=0, quick=True)
     claim = Claim(text="a", holds=True, found="1", gist="coins are fair")
@@ -131,49 +75,11 @@ def test_a_quick_run_decides_nothing(study, tmp_path):
     assert "| table1 | means | – |\n" in text  # and no tally
 
 
-def test_the_data_line_says_what_of_the_paper_was_not_run(study, data_dir):
-    found = reproduce(study, ["table1", "figure1"], data=data_dir("coat").parent, workers=0)
-    assert found.not_run() == {"yahoo-r3": ("figure1",)}
-    assert "**Data**: coat. Not run of the paper's data: yahoo-r3 (figure1)." in markdown(found, "pictures")
-    other = replace(found, of_paper={"ml-10m": ("figure1", "table1")}, editions={"coat": "its first half"})
-    line = "**Data**: coat (its first half). None of the paper's data sets was run: ml-10m (figure1 and table1)."
-    assert line in markdown(other, "pictures")
-
-
-def test_claims_that_do_not_count_say_so(study, tmp_path):
-    found = reproduce(study, data=tmp_path, workers=0)
-    result = replace(found.results[0], claims=(Claim(text="two is two", holds=True, found="2", counted=False),))
-    text = markdown(replace(found, results=(result,)), "pictures")
-    assert re.search(facts("✓ two is two", "not counted", "2"), text)
-    assert "| table1 | means | – | – | 1 of 2 |" in text
-
-
-@pytest.mark.parametrize(("rows", "appendix"), [(LONG, True), (LONG + 1, False)])
-def test_long_tables_are_in_the_appendix(study, tmp_path, rows, appendix):
-    found = reproduce(study, data=tmp_path, workers=0)
-    table = Table(name="t", caption="Many", columns=("n",), rows=(("x",),) * rows, appendix=appendix)
-    result = replace(found.results[0], tables=(*found.results[0].tables, table))
-    text = markdown(replace(found, results=(result,)), "pictures")
-    body, _, end = text.partition(f"## {APPENDIX}")
-    assert "**Many.**" not in body
-    assert "Many" in body
-    assert "**Many.**" in end
-    assert "**Means.**" in body
-
-
 def test_an_item_that_cannot_run_shows_the_published_numbers_and_why(study, tmp_path):
     text = markdown(reproduce(study, data=tmp_path, workers=0), "pictures")
     quoted = text[text.index("## figure1: a line (not rerun)") :]
     assert re.search(facts("needs", "coat", "paper"), quoted)
     assert "| line | – (2.5) |" in quoted
-
-
-def test_the_page_says_what_each_item_took(study, tmp_path):
-    first, again = (markdown(reproduce(study, ["table1"], data=tmp_path, workers=0), "pictures") for _ in range(2))
-    row = r"\| table1 \| `openloop reproduce made_up table1 --data DIR --seed 0` \| 4 \| {} \| \d+ s \| \d+ s \|"
-    assert re.search(row.format(4), first)
-    assert re.search(row.format(0), again)
-    assert [lasting(seconds) for seconds in (5.2, 119, 300)] == ["5 s", "119 s", "5.0 min"]
 
 
 def test_a_name_opens_no_element_and_no_block_of_markdown(study, tmp_path):
@@ -188,9 +94,3 @@ def test_a_name_opens_no_element_and_no_block_of_markdown(study, tmp_path):
     assert "<script" not in text.replace(r"\<script", "")
     assert "\n# z" not in text
     assert not set(text) & set("\x1b\u202e")
-
-
-def test_the_page_says_what_could_not_be_kept(study, tmp_path):
-    found = replace(reproduce(study, ["table1"], data=tmp_path, workers=0), notes=("no room in the cache",))
-    assert "- no room in the cache" in markdown(found, "pictures")
-    assert "no room in the cache" not in found.to_json()

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from openloop.errors import FormatError, InputError
+from openloop.errors import InputError
 from openloop.studies.kit import page_files
-from openloop.studies.kit.page_files import MANIFEST, check_place, manifest, write_page
+from openloop.studies.kit.page_files import MANIFEST, manifest, write_page
 from openloop.studies.kit.running import reproduce
-from openloop.studies.kit.running import study as study_named
 from tests.facts import facts
 from tests.studies import made_up
 
@@ -46,22 +44,6 @@ def test_a_page_is_written_with_its_pictures_beside_it(found, tmp_path):
     assert write_page(found, tmp_path / "page.html").files == [tmp_path / "page.html"]
 
 
-def test_a_page_that_has_no_format_or_no_place_is_refused(found, tmp_path):
-    with pytest.raises(InputError, match=r"page\.pdf"):
-        write_page(found, tmp_path / "page.pdf")
-    (tmp_path / "taken").write_text("")
-    with pytest.raises(InputError, match="taken"):
-        write_page(found, tmp_path / "taken.md")
-
-
-def test_the_same_page_again_has_the_same_bytes(found, tmp_path):
-    first = write_page(found, tmp_path / "page.md")
-    before = files(tmp_path / "page")
-    again = write_page(found, tmp_path / "page.md")
-    assert again == first
-    assert files(tmp_path / "page") == before
-
-
 def test_pictures_of_an_earlier_run_that_the_page_no_longer_shows_go(found, tmp_path):
     write_page(found, tmp_path / "page.md")
     written = write_page(with_pictures(found, "figure2"), tmp_path / "page.md")
@@ -91,25 +73,6 @@ def test_a_picture_that_was_changed_since_is_kept_and_named(found, tmp_path):
     assert set(manifest(tmp_path / "page")) == {"figure2.svg"}
 
 
-@pytest.mark.parametrize("how", ["foreign", "changed", "link", "folder"])
-def test_a_file_of_the_user_whose_name_is_needed_is_refused_before_anything_is_written(found, tmp_path, how):
-    folder, page = tmp_path / "page", tmp_path / "page.md"
-    if how == "changed":
-        write_page(with_pictures(found, "figure1"), page)
-        (folder / "figure1.svg").write_text("<svg>retouched</svg>")
-    else:
-        folder.mkdir()
-        page.write_text("Written by `openloop reproduce made_up`")
-        taken = folder / "figure1.svg"
-        {"foreign": lambda: taken.write_text("mine"), "link": lambda: taken.symlink_to("gone"), "folder": taken.mkdir}[
-            how
-        ]()
-    before = page.read_text(), files(folder)
-    with pytest.raises(InputError, match=r"figure1\.svg"):
-        write_page(found, page)
-    assert (page.read_text(), files(folder)) == before
-
-
 @pytest.mark.parametrize("ending", [".md", ".html"])
 def test_a_page_that_openloop_did_not_write_is_refused(found, tmp_path, ending):
     page = tmp_path / f"page{ending}"
@@ -121,21 +84,6 @@ def test_a_page_that_openloop_did_not_write_is_refused(found, tmp_path, ending):
     page.write_text("")  # nothing is lost
     for _ in range(2):  # nor by writing it again
         assert page in write_page(found, page).files
-
-
-def test_a_picture_of_the_users_is_known_by_the_items_before_they_run(tmp_path):
-    (tmp_path / "page").mkdir()
-    (tmp_path / "page" / "figure1_mine.svg").write_text("mine")
-    check_place(tmp_path / "page.md", ["figure2", "figure"])
-    check_place(tmp_path / "page.html", ["figure1"])
-    with pytest.raises(InputError, match=r"figure1_mine\.svg"):
-        check_place(tmp_path / "page.md", ["figure1"])
-
-
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
-def test_pictures_of_studies_have_names_of_their_items(page):
-    items = [item.name for item in study_named(page.stem).ITEMS]
-    assert all(page_files._is_of(Path(name).stem, items) for name in manifest(page.with_suffix("")))
 
 
 @pytest.mark.parametrize("fails", [1, 2, 3, 4, 5])
@@ -154,55 +102,6 @@ def test_a_failure_halfway_leaves_the_old_page_whole(found, tmp_path, monkeypatc
     with pytest.raises(OSError, match="no space left"):
         write_page(found, tmp_path / "page.md")
     assert ((tmp_path / "page.md").read_text(), files(tmp_path / "page")) == before
-
-
-@pytest.mark.parametrize("earlier", [(), ("figure1",), ("figure1", "figure2")])
-@pytest.mark.parametrize("stops", range(5))
-def test_a_run_that_is_killed_between_two_renames_leaves_nothing_that_the_next_one_refuses(
-    found, tmp_path, monkeypatch, earlier, stops
-):
-    page, folder = tmp_path / "page.md", tmp_path / "page"
-    if earlier:
-        write_page(with_pictures(replace(found, seed=found.seed + 1), *earlier), page)
-        for name in earlier:  # as a run with other numbers drew it
-            (folder / f"{name}.svg").write_text(f"<svg>{name}</svg>")
-        digests = {f"{name}.svg": page_files._digest(folder / f"{name}.svg") for name in earlier}
-        (folder / MANIFEST).write_text(json.dumps({"pictures": digests}))
-    done, rename = [], Path.replace
-
-    def dies(self, target):
-        done.append(target)
-        if len(done) > stops:
-            raise SystemExit  # of a kill, what was renamed stays
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "replace", dies)
-    with pytest.raises(SystemExit):
-        write_page(found, page)
-    monkeypatch.setattr(Path, "replace", rename)
-    check_place(page, ["figure1", "figure2"])
-    write_page(found, page)
-    assert set(files(folder)) == {"figure1.svg", "figure2.svg", MANIFEST}
-    assert "coming" not in json.loads((folder / MANIFEST).read_text())
-
-
-def test_a_picture_of_the_users_that_bears_a_name_to_come_stays_the_users(found, tmp_path):
-    write_page(found, tmp_path / "page.md")
-    file = tmp_path / "page" / MANIFEST
-    file.write_text(json.dumps({"pictures": {}, "coming": manifest(tmp_path / "page")}))
-    (tmp_path / "page" / "figure1.svg").write_text("<svg>retouched</svg>")
-    assert set(manifest(tmp_path / "page")) == {"figure2.svg"}
-    with pytest.raises(InputError, match=r"figure1\.svg"):
-        write_page(found, tmp_path / "page.md")
-
-
-@pytest.mark.parametrize("content", ["", "[]", '{"pictures": 3}', json.dumps({"pictures": {"../page.md": "0"}})])
-def test_a_manifest_that_is_none_is_refused(found, tmp_path, content):
-    (tmp_path / "page").mkdir()
-    (tmp_path / "page" / MANIFEST).write_text(content)
-    with pytest.raises(FormatError, match=r"\.openloop\.json"):
-        write_page(found, tmp_path / "page.md")
-    assert not (tmp_path / "page.md").exists()
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.studies.kit.results import Claim, Figure, Result, Table, Value, unjudged
-from tests.facts import facts
+from openloop.studies.kit.results import Claim, Result, Table, Value
 
 
 @pytest.mark.parametrize(
@@ -43,19 +40,6 @@ def test_a_value_is_finite_and_there(bad):
         Value(**bad)
 
 
-def test_a_row_has_a_cell_for_every_column():
-    with pytest.raises(InputError, match=facts("Table t", "2 columns", ("x",))):
-        Table(name="t", caption="c", columns=("a", "b"), rows=(("x",),))
-
-
-def test_unjudged_numbers_stand_beside_the_published_and_are_not_held_against_them():
-    table = Table(name="t", caption="c", columns=("row", "x"), rows=(("r", Value(value=1, published=2)),))
-    result = unjudged(Result(item="i", title="t", tables=(table,)))
-    assert result.compared() == 0
-    assert list(result.astray()) == []
-    assert result.tables[0].rows[0][1].published == 2
-
-
 def test_what_did_not_come_out_is_found_with_its_place():
     good, bad, alone = Value(value=1, published=1), Value(value=1, published=2), Value(value=1)
     table = Table(name="t", caption="c", columns=("row", "x", "y"), rows=(("r", good, bad), ("s", alone, "text")))
@@ -78,27 +62,3 @@ def test_what_is_not_decided_neither_holds_nor_fails():
     claim = Claim(text="t", holds=True, found="1", undecided="too few fits")
     assert not claim.holds
     assert Result(item="i", claims=(claim,)).held() == (0, 0)
-
-
-def test_a_result_is_plain_enough_for_json():
-    table = Table(name="t", caption="c", columns=("row", "x"), rows=(("r", Value(value=np.float32(0.5), published=1)),))
-    figure = Figure(name="f", caption="c", rows=({"x": 1.0},), chart={"mark": "point"})
-    claim = Claim(text="so", holds=np.bool_(True), found="1")
-    plain = json.loads(
-        json.dumps(Result(item="i", title="t", tables=(table,), figures=(figure,), claims=(claim,)).plain())
-    )
-    assert plain["tables"][0]["rows"][0]["x"]["value"] == 0.5
-    assert plain["tables"][0]["rows"][0]["x"]["came_out"] is False
-    assert plain["claims"] == [
-        {
-            "text": "so",
-            "holds": True,
-            "found": "1",
-            "gist": "",
-            "on": "",
-            "counted": True,
-            "undecided": "",
-            "ours": False,
-        }
-    ]
-    assert plain["figures"][0]["rows"] == [{"x": 1.0}]

@@ -23,7 +23,7 @@ def outcome(test, noise, validation=None, stepped=np.nan):
     """Measures of test and of validation, (measures,), with noise (measures, U)."""
     test = np.asarray(test, float)[:, None] + noise
     validation = test.copy() if validation is None else np.asarray(validation, float)[:, None] + noise
-    return {"test": test, "validation": validation, "relevant": np.arange(USERS) % 5 + 1, "stepped": stepped}
+    return {"test": test, "validation": validation, "stepped": stepped}
 
 
 def made_up(measures, name="made up", validation=None, seed=0):

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple
-
 import numpy as np
 import pytest
-from hypothesis import given as examples
-from hypothesis import strategies as st
 
 import openloop as ol
 from openloop.core.feedback import Feedback
-from openloop.errors import DivergenceError
-from openloop.studies.kit.statistics import Mean
 from openloop.studies.lim2015.protocol import (
     Competitor,
     Fit,
@@ -25,7 +19,6 @@ from openloop.studies.lim2015.protocol import (
     trial,
 )
 from openloop.studies.lim2015.published import ADG, AUC, MEASURES
-from tests.facts import facts
 from tests.studies.lim2015.fitted import positives
 
 
@@ -36,16 +29,6 @@ def feedback(given):
 
 # -- densification -------------------------------------------------------------------------------------------
 
-SIZES = st.tuples(st.integers(1, 12), st.integers(1, 9))
-
-
-@st.composite
-def logs(draw):
-    users, items = draw(SIZES)
-    cells = np.array(draw(st.lists(st.booleans(), min_size=users * items, max_size=users * items)))
-    user, item = np.nonzero(cells.reshape(users, items))
-    return user, item, (users, items)
-
 
 def test_densification_by_hand():
     # Items have 2, 3, 1, 2 positives: item 1 and, the first among equals, item 0 stay. Of these the users like 2, 1, 2,
@@ -54,31 +37,6 @@ def test_densification_by_hand():
     dense = densified(user, item, (4, 4), (2, 2))
     assert dense["shape"].tolist() == [2, 2]
     assert list(zip(dense["user"].tolist(), dense["item"].tolist(), strict=True)) == [(0, 0), (0, 1), (1, 0), (1, 1)]
-
-
-@examples(logs(), SIZES)
-def test_densification_has_the_asked_size_and_none_that_goes_has_more_than_one_that_stays(log, most):
-    user, item, shape = log
-    dense = densified(user, item, shape, most)
-    assert tuple(dense["shape"]) == (min(shape[0], most[0]), min(shape[1], most[1]))
-    by_item = np.sort(np.bincount(item, minlength=shape[1]))[::-1][: most[1]]
-    whole = densified(user, item, shape, (shape[0], most[1]))  # all users, the items that stay
-    assert np.array_equal(np.sort(np.bincount(whole["item"], minlength=len(by_item)))[::-1], by_item)
-    by_whole = np.sort(np.bincount(whole["user"], minlength=shape[0]))[::-1][: most[0]]
-    assert np.array_equal(np.sort(np.bincount(dense["user"], minlength=len(by_whole)))[::-1], by_whole)
-
-
-@examples(logs(), SIZES)
-def test_densification_again_changes_nothing(log, most):
-    once = densified(*log, most)
-    again = densified(once["user"], once["item"], tuple(once["shape"]), most)
-    assert all(np.array_equal(once[name], again[name]) for name in once)
-
-
-def test_a_log_that_is_small_enough_is_left_as_it_is():
-    given = positives(0)
-    dense = densified(given["user"], given["item"], tuple(given["shape"]), (10_000, 10_000))
-    assert all(np.array_equal(given[name], dense[name]) for name in given)
 
 
 # -- parts ---------------------------------------------------------------------------------------------------
@@ -91,14 +49,6 @@ def test_a_tenth_and_a_fifth_of_each_users_positives_are_held_out(n, counts):
     assert np.bincount(validation.user, minlength=2).tolist() == [counts[0], 10]
     assert np.bincount(test.user, minlength=2).tolist() == [counts[1], 20]
     assert np.array_equal(np.sort(np.concatenate([train.cell, validation.cell, test.cell])), liked.cell)
-
-
-def test_every_positive_is_as_likely_to_be_held_out():
-    liked = Feedback.from_arrays(np.zeros(10, int), np.arange(10), np.ones(10))
-    draws = [parts(liked, np.random.default_rng(seed)) for seed in range(1000)]
-    for part, share in ((1, 0.1), (2, 0.2)):
-        often = np.mean([np.bincount(draw[part].item, minlength=10) for draw in draws], axis=0)
-        assert often == pytest.approx(share, abs=5 * np.sqrt(share * (1 - share) / 1000))
 
 
 # -- a trial -------------------------------------------------------------------------------------------------
@@ -124,27 +74,6 @@ def test_a_trial_is_the_same_again_and_differs_by_fold_and_seed():
         assert not np.array_equal(first["test"], other["test"], equal_nan=True)
 
 
-def test_in_a_fold_both_learners_start_from_the_same_factors_on_the_same_rows(monkeypatch):
-    seen = {}
-    for name in ("AUC", "ADG"):
-        kind = getattr(ol.learners, name)
-        start = kind._start
-
-        def remembered(self, feedback, likes, K, rng, start=start):
-            seen[type(self).__name__] = (
-                feedback.fingerprint,
-                *(x.copy() for x in start(self, feedback, likes, K, rng)),
-            )
-            return start(self, feedback, likes, K, np.random.default_rng(0))
-
-        monkeypatch.setattr(kind, "_start", remembered)
-    given = positives(3)
-    for learner in (AUC, ADG):
-        trial(given, seed=0, fold=0, learner=learner, updates=10, reg=0.1, rate=0.1)
-    assert seen["AUC"][0] == seen["ADG"][0]
-    assert all(np.array_equal(a, b) for a, b in zip(seen["AUC"][1:], seen["ADG"][1:], strict=True))
-
-
 def test_where_taste_is_what_is_missing_the_learners_find_it():
     given = positives(4)
     for params in ({"learner": AUC}, {"learner": ADG}):
@@ -152,7 +81,6 @@ def test_where_taste_is_what_is_missing_the_learners_find_it():
         assert np.nanmean(outcome["test"][MEASURES.index("atop")]) > 0.65  # chance has 0.5
     svd = trial(given, seed=0, fold=0, learner="SVD", factors=2)
     assert np.nanmean(svd["test"][MEASURES.index("atop")]) > 0.65
-    assert svd["relevant"].tolist() == [(2 * n + 5) // 10 for n in np.bincount(given["user"], minlength=60)]
 
 
 def test_a_fit_that_diverges_has_no_outcome():
@@ -179,38 +107,7 @@ def test_each_fold_takes_what_is_best_on_its_validation_part_and_shows_its_test_
     assert found.users(Competitor(AUC, 10), "map").tolist() == [[0.1, 0.1], [0.2, 0.2]]
 
 
-def test_a_diverged_fit_is_not_chosen_and_a_fold_of_them_is_an_error():
-    diverged = fit(0, 0.2, 0.9, 0.9)._replace(outcome={})
-    assert of(diverged, fit(0, 0.1, 0.5, 0.1)).chosen(Competitor(AUC, 10))[0].setting["reg"] == 0.1
-    with pytest.raises(DivergenceError, match=facts("MF-AUC", "made up", "fold 0", "RATES")):
-        of(diverged).chosen(Competitor(AUC, 10))
-
-
-def test_the_usual_setting_is_that_of_most_folds():
-    found = of(fit(0, 0.1, 0.5, 0.5), *(fit(k, reg, 0.4 + reg, 0.5) for k in (1, 2) for reg in (0.1, 0.2)))
-    assert found.usual(Competitor(AUC, 10)) == {"learner": AUC, "updates": 10, "reg": 0.2}
-
-
-def test_another_measure_may_choose_another_fit():
-    low, high = fit(0, 0.1, 0.5, 0.1), fit(0, 0.2, 0.4, 0.9)
-    high.outcome["validation"][MEASURES.index("atop")] = 1.0
-    found = of(low, high)
-    assert [found.chosen(Competitor(AUC, 10), by)[0].setting["reg"] for by in ("adg", "atop")] == [0.1, 0.2]
-
-
 # -- statistics ----------------------------------------------------------------------------------------------
-
-
-def test_equal_models_differ_by_nothing():
-    x = np.random.default_rng(0).random((4, 9))
-    assert over_users(x, x) == Mean(0.0, 0.0, 1.0)
-
-
-def test_a_user_counts_once_however_many_folds():
-    rng = np.random.default_rng(0)
-    a, b = rng.random((1, 9)), rng.random((1, 9))
-    once, often = over_users(a, b), over_users(np.repeat(a, 4, axis=0), np.repeat(b, 4, axis=0))
-    assert astuple(often) == pytest.approx(astuple(once), rel=1e-12)
 
 
 def test_users_without_a_value_are_left_out():

@@ -33,6 +33,6 @@ def test_table_2_repeats_the_test_values_of_table_1_and_its_differences_follow(m
 
 
 def test_every_item_names_its_data_and_the_numbers_are_public():
-    assert [item.name for item in ITEMS] == ["table1", "table2", "factorial"]
+    assert [item.name for item in ITEMS] == ["table1", "table2"]
     assert set(PUBLISHED) == {"sizes", "table1", "table2"}
-    assert all(set(SIZES) < set(item.data) for item in ITEMS[:2])  # the experiment is ours, on data that are small
+    assert all(set(SIZES) < set(item.data) for item in ITEMS)

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from openloop.studies.lim2015 import table2
-from openloop.studies.lim2015.protocol import further
 from openloop.studies.lim2015.published import ADG, AUC
-from tests.studies.lim2015.fitted import EQUAL, USERS, made_up
+from tests.studies.lim2015.fitted import EQUAL, made_up
 
 TEST = EQUAL[AUC]
 LOWER = [0.8, 0.07, 0.24, 0.1, 0.15]  # map and ndcg are less on fewer items
@@ -43,24 +42,6 @@ def test_the_difference_in_per_cent_of_test_by_hand():
     assert found.percent.value == pytest.approx(-30, abs=1)
 
 
-def test_users_who_lack_one_of_the_parts_count_in_neither():
-    data = made_up(EQUAL)
-    for fit in data.fits:
-        fit.outcome["validation"][:, 0] = np.nan
-        fit.outcome["test"][:, 0] = 1000.0
-    assert table2.validation_and_test(data, data.methods[0], "adg").test.value < 1
-
-
-def test_the_error_in_per_cent_is_that_of_a_ratio():
-    # Validation is 0.7 times test for every user, however test varies: the ratio is certain, the difference is not.
-    data = made_up(EQUAL)
-    for fit in data.fits:
-        fit.outcome["validation"] = 0.7 * fit.outcome["test"]
-    found = table2.validation_and_test(data, data.methods[0], "map")
-    assert found.percent.value == pytest.approx(-30)
-    assert found.percent.stderr == pytest.approx(0, abs=1e-9)
-
-
 def test_chance_is_no_difference_and_no_agreement(monkeypatch):
     rng = np.random.default_rng(0)
     data = made_up(EQUAL)
@@ -92,21 +73,3 @@ def test_the_papers_table_stands_beside_ours_on_its_data(monkeypatch):
     own = result(monkeypatch, made_up(EQUAL, name="ml-10m", validation=LOWER))
     ours = dict(own.tables[1].values())[f"ml-10m, NDCG, {AUC} test"]
     assert (ours.value, ours.published) == (pytest.approx(0.3, abs=0.01), 0.3718)
-
-
-def test_further_folds_take_the_usual_setting_in_folds_that_chose_nothing():
-    seen = {}
-
-    class Run:
-        def either(self, full, quick):
-            return quick
-
-        def map(self, trial, given, settings, what):
-            seen["settings"] = settings
-            return [data.fits[0].outcome for _ in settings]
-
-    data = made_up(EQUAL)
-    found = further(Run(), data)
-    wanted = [{"updates": 10, "reg": 0.1, "rate": 0.2, "learner": m, "fold": k} for m in (AUC, ADG) for k in (4, 5)]
-    assert seen["settings"] == wanted
-    assert found.users(data.methods[0], "adg").shape == (2, USERS)

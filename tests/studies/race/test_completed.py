@@ -5,9 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-import openloop as ol
-from openloop.studies.kit.trials import columns
-from openloop.studies.race import completed
 from openloop.studies.race.completed import KINDS, OBSERVED, SHAPES, known, world
 
 
@@ -18,16 +15,6 @@ def given():
     values = rng.normal(size=(150, 3)) @ rng.normal(size=(3, 200))
     counts = (rng.pareto(1.5, 150) * 20 + 5).astype(int), (rng.pareto(1.2, 200) * 10).astype(int)
     return {"values": values.astype(np.float32), "activity": counts[0], "popularity": counts[1]}
-
-
-def test_a_completed_log_has_a_value_for_every_cell_and_its_counts():
-    log = ol.Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 0], [1.0, 5.0, 4.0, 2.0], users=3, items=3)
-    small = {**completed.COMPLETION, "factors": 1}
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(completed, "COMPLETION", small)
-        found = completed.completed_values(columns(log), seed=0)
-    assert found["values"].shape == (3, 3)
-    assert (found["activity"].tolist(), found["popularity"].tolist()) == ([2, 1, 1], [2, 2, 0])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 from openloop.data.datasets import Data
-from openloop.errors import UndefinedError
 from openloop.studies.race import yahoo
-from openloop.studies.race.entrants import raced
 
 
 @pytest.fixture
@@ -24,29 +22,6 @@ def test_a_twentieth_is_set_aside(songs):
     assert ground.p.shape == (len(songs.log),)
     assert all(np.ptp(ground.p[songs.log.rating == star]) == 0 for star in np.unique(songs.log.rating))
     assert "made up" in ground.notes
-
-
-@pytest.fixture
-def bare(songs):
-    """p of rows alone, and no covariates."""
-    return yahoo.yahoo_ground(songs, 0).given
-
-
-@pytest.mark.parametrize("name", yahoo.NAMES)
-def test_who_runs_needs_neither_covariates_nor_p_of_all_cells(bare, name):
-    found = raced(bare, entrant=name, label=0, seed=0, quick=True)["prediction"]
-    assert found.shape == bare["test_user"].shape
-    assert np.ptp(found) > 0.1
-    assert np.isfinite(found).all()
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "about"),
-    [("Stack + Exposure + Features", KeyError, "user_covariates"), ("TDR", UndefinedError, "p of all cells")],
-)
-def test_those_who_need_them_could_not_run(bare, name, error, about):
-    with pytest.raises(error, match=about):
-        raced(bare, entrant=name, label=0, seed=0, quick=True)
 
 
 def test_a_small_run_has_every_table(songs, run, monkeypatch):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from openloop.studies.schnabel2016.accuracy import accuracy, point, published_rmse, ratio, rmse_table
+from openloop.studies.schnabel2016.accuracy import accuracy, published_rmse, ratio
 
 
 def test_accuracy_is_the_root_of_the_mean_squared_error_with_a_positive_interval():
@@ -18,41 +18,6 @@ def test_accuracy_is_the_root_of_the_mean_squared_error_with_a_positive_interval
     assert 0 < found["low"] < found["RMSE"] < found["high"]
     assert found["low"] * found["high"] == pytest.approx(found["RMSE"] ** 2)
     assert accuracy(np.tile(truth, (3, 1)), truth) == {"RMSE": 0.0, "low": 0.0, "high": 0.0}
-
-
-def test_intervals_of_the_rmse_hold_it_about_as_often_as_they_say():
-    rng = np.random.default_rng(0)
-    held = []
-    for _ in range(400):
-        found = accuracy(rng.normal(size=(50, 5)), np.zeros(5))
-        held.append(found["low"] <= 1 <= found["high"])
-    assert 0.9 < np.mean(held) < 0.99
-
-
-def test_a_table_has_a_row_for_each_metric_and_estimator_and_a_column_for_each_place():
-    truth, draws = np.zeros(2), np.array([[1.0, 1.0], [1.0, 1.0]])
-    rows = [{"x": x, **point(x * draws, truth, "MSE", name)} for name in ("IPS", "Naive") for x in (1, 2_000)]
-    table = rmse_table("t", "RMSE", rows, "x")
-    assert table.columns == ("metric, estimator", "x = 1", "x = 2,000")
-    assert table.rows == (("MSE, IPS", 1.0, 2_000.0), ("MSE, Naive", 1.0, 2_000.0))
-
-
-def test_a_ratio_of_errors_that_are_proportional_is_certain():
-    errors = np.random.default_rng(0).normal(size=(20, 5))
-    found = ratio(1 + 0.5 * errors, 1 + errors, np.ones(5))
-    assert (found.value, found.low, found.high) == pytest.approx((0.5, 0.5, 0.5))
-
-
-def test_intervals_of_a_ratio_hold_it_about_as_often_as_they_say_and_are_wider_among_many():
-    rng = np.random.default_rng(1)
-    held = []
-    for _ in range(400):
-        shared, other = rng.normal(size=(2, 50, 5))
-        a, b = shared, shared + other  # the variances are 1 and 2
-        one, among_ten = (ratio(a, b, np.zeros(5), among) for among in (1, 10))
-        assert among_ten.low < one.low < one.value < one.high < among_ten.high
-        held.append(one.low <= math.sqrt(0.5) <= one.high)
-    assert 0.91 < np.mean(held) < 0.99
 
 
 @pytest.mark.parametrize("among", [1, 42])

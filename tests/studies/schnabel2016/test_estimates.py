@@ -9,11 +9,9 @@ import pytest
 
 import openloop as ol
 from openloop.data.simulate import low_rank
-from openloop.errors import InputError
 from openloop.estimators.bounds import ips_bias
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.studies.schnabel2016 import estimates, worlds
-from tests.facts import facts
 
 GIVEN = {"Y": low_rank(80, 150, 3, rng=0).astype(np.int8)}
 
@@ -51,26 +49,6 @@ def test_proposition_31_holds_in_every_draw_here():
     assert np.mean(np.abs(found["ips"] - found["truth"]) > found["tail"]) <= estimates.ETA
 
 
-def test_a_trial_is_determined_by_its_setting_and_draws_by_their_number():
-    whole = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=2, first=0, draws=4)
-    again = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=2, first=0, draws=4)
-    later = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=2, first=2, draws=2)
-    other = estimates.with_known_propensities(GIVEN, alpha=0.5, seed=3, first=0, draws=4)
-    for name in ("naive", "ips", "snips"):
-        assert np.array_equal(whole[name], again[name])
-        assert np.array_equal(whole[name][2:], later[name])
-        assert not np.array_equal(whole[name], other[name])
-
-
-def test_breaking_ties_at_random_leaves_rating_metrics_alone():
-    averaged, broken = (
-        estimates.with_known_propensities(GIVEN, alpha=0.25, seed=0, first=0, draws=2, break_ties=broken)
-        for broken in (False, True)
-    )
-    assert np.array_equal(averaged["ips"][:, :2], broken["ips"][:, :2])
-    assert not np.allclose(averaged["ips"][:, 2], broken["ips"][:, 2])
-
-
 def test_learned_propensities_of_the_scored_log_make_ips_equal_snips():
     found = estimates.with_learned_propensities(GIVEN, alpha=0.5, seed=0, first=0, draws=3, sizes=(20, 2_000))
     assert found["ips"].shape == (3, 2, 3, 5)
@@ -91,10 +69,3 @@ def test_the_bias_is_that_of_the_lemma():
             assert found["bias"][0, 0, m, j] == pytest.approx(expected, rel=1e-9)
     unlikeness = np.mean(np.abs(1 - world.propensities / P_hat))
     assert found["unlikeness"][0, 0] == pytest.approx(unlikeness)
-
-
-def test_a_log_without_some_star_is_refused():
-    with pytest.raises(InputError, match=facts("log", "no rating", "α")):
-        estimates.with_learned_propensities(
-            {"Y": GIVEN["Y"][:20, :40]}, alpha=0.05, seed=0, first=0, draws=1, sizes=(5,)
-        )

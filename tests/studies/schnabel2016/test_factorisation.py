@@ -15,16 +15,13 @@ SETTING["search"] = SEARCH
 
 
 def errors(values, regs=(1.0,)):
-    return Errors(
-        method="MF-IPS", at=0.25, metric="mse", values=np.array(values), regs=np.array(regs), tried=np.ones(1)
-    )
+    return Errors(method="MF-IPS", at=0.25, metric="mse", values=np.array(values), regs=np.array(regs))
 
 
 def test_a_trial_is_a_pure_function_of_its_arrays_and_settings():
     one, other = (errors_of_fit(GIVEN, by="known", **SETTING) for _ in range(2))
     assert one == other
     assert one["reg"] in SEARCH["regs"]
-    assert one["tried"] == 2
     assert one["mse"] >= one["mae"] ** 2
     assert errors_of_fit(GIVEN, by="known", **SETTING | {"draw": 1}) != one
 
@@ -37,27 +34,6 @@ def test_where_nobody_chooses_weights_change_nothing():
 def test_weights_pay_where_people_choose():
     naive, known = (errors_of_fit(GIVEN, by=by, **SETTING) for by in ("naive", "known"))
     assert known["mse"] < naive["mse"]
-
-
-def test_naive_bayes_that_has_seen_every_cell_is_nearly_as_good_as_known_propensities():
-    known = errors_of_fit(GIVEN, by="known", **SETTING)
-    bayes = errors_of_fit(GIVEN, by="bayes", **SETTING | {"size": GIVEN["Y"].size})
-    assert bayes["mse"] == pytest.approx(known["mse"], rel=0.05)
-    assert bayes["mse"] != known["mse"]
-
-
-def test_the_absolute_loss_is_for_the_mean_absolute_error():
-    squared, absolute = (
-        np.mean(
-            [errors_of_fit(GIVEN, by="known", **SETTING | {"loss": loss, "draw": draw})["mae"] for draw in range(4)]
-        )
-        for loss in ("squared", "absolute")
-    )
-    assert absolute < squared
-
-
-def test_chosen_lambdas_are_counted_and_marked_at_the_ends_of_the_grid():
-    assert errors((1.0,), (2.0, 1.0, 2.0)).chosen((1.0, 2.0, 4.0)) == "1↓ (1×), 2 (2×)"
 
 
 def test_a_difference_that_is_significant_alone_may_not_be_among_many():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from openloop.studies.schnabel2016 import figure1
@@ -20,20 +19,3 @@ def test_every_claim_of_the_example_holds(small_run):
     result = figure1.figure1(small_run)
     assert [claim.holds for claim in result.claims] == [True] * 3
     assert [row[0] for row in result.tables[0].rows][-1] == "CG of Ŷ3"
-
-
-def test_the_picture_shows_six_matrices(small_run):
-    (figure,) = figure1.figure1(small_run).figures
-    users, movies = figure1.SHOWN
-    names = [row["matrix"] for row in figure.rows]
-    assert {name: names.count(name) for name in names} == dict.fromkeys(
-        ("Y", "P", "O", "Ŷ1", "Ŷ2", "Ŷ3"), users * movies
-    )
-    assert {row["value"] for row in figure.rows if row["matrix"] == "O"} == {0.0, 1.0}
-    assert len(figure.chart["concat"]) == 6
-
-
-def test_the_trial_is_determined_by_its_seed():
-    one, same, other = (figure1.movie_lovers_estimates({}, seed=seed, draws=3)["ips"] for seed in (0, 0, 1))
-    assert np.array_equal(one, same)
-    assert not np.array_equal(one, other)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 
 from openloop.studies.schnabel2016 import factorisation, figure3left, figure3right
 from openloop.studies.schnabel2016.factorisation import Errors
-from tests.facts import facts
 
 
 @pytest.fixture
@@ -30,24 +28,8 @@ def test_figure_3_right_takes_its_references_from_the_left(run):
     assert all(row[2].value < 0 for row in bayes)
 
 
-def test_what_does_not_depend_on_the_sample_is_fitted_once_and_drawn_at_every_size(run, monkeypatch):
-    asked, errors_of = [], figure3right.errors
-
-    def counted(run, Y, method, at, *others, **setting):
-        asked.append((method, setting.get("size", 0)))
-        return errors_of(run, Y, method, at, *others, **setting)
-
-    monkeypatch.setattr(figure3right, "errors", counted)
-    (figure,) = figure3right.figure3right(run).figures
-    assert sorted(asked) == [("MF-IPS", 0), ("MF-IPS-NB", 1), ("MF-IPS-NB", 1_000), ("MF-Naive", 0)]
-    for method in ("MF-Naive", "MF-IPS"):
-        drawn = {row["at"]: row["error"] for row in figure.rows if row["method"] == method}
-        assert drawn.keys() == {1, 1_000}
-        assert drawn[1] == drawn[1_000]
-
-
 def errors(values, method, at=0.25):
-    return Errors(method=method, at=at, metric="mse", values=np.array(values), regs=np.ones(1), tried=np.ones(1))
+    return Errors(method=method, at=at, metric="mse", values=np.array(values), regs=np.ones(1))
 
 
 WORSE, BETTER = errors([2.0, 2.1, 2.2], "MF-IPS"), errors([1.0, 1.2, 1.1], "MF-Naive")
@@ -57,11 +39,3 @@ def test_claims_fail_when_their_numbers_do():
     assert not figure3right._claim([WORSE], BETTER).holds
     assert not figure3right._claim([BETTER, WORSE], WORSE).holds  # one size without a gain
     assert figure3right._claim([BETTER], WORSE).holds
-
-
-def test_a_claim_is_about_the_sizes_that_were_run():
-    bayes = [errors([1.0, 1.2, 1.1], "MF-IPS-NB", at) for at in (1, 10, 100_000)]
-    claim = figure3right._claim(bayes, WORSE)
-    for words in (claim.text, claim.gist):
-        assert re.search(facts(3, "sizes", 1, "100,000"), words)
-        assert "any number" not in words

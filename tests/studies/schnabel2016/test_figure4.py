@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from openloop.studies.schnabel2016 import estimates, figure4
-from openloop.studies.schnabel2016.estimates import cut_fits, with_learned
+from openloop.studies.schnabel2016 import figure4
 from tests.studies.schnabel2016.conftest import claim_about
 
 
@@ -33,25 +32,3 @@ def test_claims_fail_when_their_numbers_do():
         found = {"ips": 10 + size * errors[:, None], "snips": 10 + size * errors[:, None]}
         claims = figure4._claims(reference, (10,), found, np.zeros((50, 1), bool))
         assert [claim.holds for claim in claims if claim.counted] == [holds, holds]
-
-
-def test_both_estimators_must_be_one_where_no_propensity_was_cut():
-    ips = np.ones((4, 2, 3, 5))
-    snips, cut = ips.copy(), np.zeros((4, 2), bool)
-    snips[1, 0] = 1.002
-    cut[1, 0] = True
-    claim = figure4._same({"ips": ips, "snips": snips}, cut)
-    assert claim.holds
-    assert "in 7 fits; in the other 1 of 8" in claim.found
-    assert not figure4._same({"ips": ips, "snips": snips}, ~cut).holds
-
-
-def test_a_cut_is_where_the_weights_do_not_add_up_to_all_cells(small_run, monkeypatch):
-    world = figure4.complete(small_run)
-    sizes, found = with_learned(small_run, world)
-    apart = np.abs(found["snips"] / found["ips"] - 1).max(axis=(2, 3)) > 1e-9
-    assert (cut_fits(small_run, world, sizes) == apart).all()
-    # 100 ones give 4★ the share 1/105, and P̂ = 0.42·0.05·105 > 1
-    monkeypatch.setattr(estimates, "uniform_sample", lambda _world, size, _rng: np.ones(size, np.float32))
-    assert cut_fits(small_run, world, (100,)).all()
-    assert not cut_fits(small_run, world, (1,)).any()

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from openloop.data import datasets
-from openloop.errors import InputError
-from openloop.studies.kit.running import Run
 from openloop.studies.schnabel2016 import real_data
 from tests.facts import facts
 from tests.studies.schnabel2016.conftest import I, U
@@ -39,22 +35,3 @@ def test_a_trial_that_predicts_is_given_no_rating_of_the_test_set(songs):
     assert len(parts.given["rating"]) == len(parts.given["bayes"]) == len(songs[0])
     found = real_data.predicted(parts.given, by="bayes", loss="squared", seed=0, **SMALL)
     assert found["prediction"].shape == (len(parts.test),)
-    assert float(found["lambda"]) in SMALL["lambdas"]
-
-
-def test_trials_of_propensities_are_given_nothing_of_the_test_set(data_dir, run, monkeypatch):
-    whole, seen = datasets.load("coat", data_dir("coat").parent), []
-
-    def spied(_run, _trial, given, **_setting):
-        seen.append(sorted(given))
-        return {"p": np.linspace(0.1, 0.9, len(given["user"])), "reg": np.array(1.0)}
-
-    monkeypatch.setattr(Run, "one", spied)
-    real_data.coat(run, whole)
-    assert seen == [["item", "item_covariates", "rating", "shape", "user", "user_covariates"]] * 2
-
-
-def test_a_missing_part_of_a_data_set_is_named(data_dir, run):
-    whole = datasets.load("coat", data_dir("coat").parent)
-    with pytest.raises(InputError, match=facts("table2", "propensities.ascii")):
-        real_data.coat(run, replace(whole, propensities=None))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -37,15 +35,13 @@ from openloop.data.features import features_beside
 from openloop.data.formats import open_file
 from openloop.data.reading import read
 from openloop.data.splitting import split
-from openloop.errors import ColumnError, DuplicateError, InputError, did_you_mean
-from openloop.sources.outcomes import places
+from openloop.errors import ColumnError, InputError, did_you_mean
 from openloop.support.atomic import FilePath
 from openloop.support.clock import seconds_since, start
 from openloop.support.progress import Step, silent
 from openloop.support.system_errors import FULL
 
 READING = 0.4  # of the work
-THREADS = 4  # models that are read at a time, each of which needs memory
 
 
 def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
@@ -53,12 +49,11 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
     began = start()
     try:
         inputs = gather(wanted, _part(step, 0.0, READING))
-        with inputs.held:
-            found = _conducted(inputs, _part(step, READING, 1.0))
+        found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, _part(step, READING, 1.0))
     except (
         pl.exceptions.PolarsError,
         pl.exceptions.PanicException,
-    ) as error:  # of rows that are read only now, as with --stream
+    ) as error:  # of rows that are read only now
         raise cut_short(f"{wanted.log} or a file beside it", str(error)) from error
     except OSError as error:
         if error.errno in FULL:  # of the disk where rows are joined
@@ -68,20 +63,6 @@ def run(wanted: AuditRequest, command: str, step: Step = silent) -> Audit:
             f"{name}: cannot be read ({error.strerror or error}); check it and its permissions."
         ) from error
     return _with_sources(found, inputs, command, seconds_since(began))
-
-
-def _conducted(inputs: AuditInputs, step: Step) -> Audit:
-    """The audit; where streamed rows turn out to hold pairs twice, the error says which, as that of read rows does."""
-    streamed = inputs.streamed
-    try:
-        found = conduct(inputs.models, inputs.log, inputs.propensities, inputs.asked, step)
-    except DuplicateError:
-        if streamed is not None:
-            streamed.refuse_repeats()
-        raise
-    if streamed is not None:
-        streamed.check_excluded(found.setting.excluded)
-    return found
 
 
 def _part(step: Step, low: float, high: float) -> Step:
@@ -98,18 +79,19 @@ def _with_sources(found: Audit, inputs: AuditInputs, command: str, seconds: floa
 def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
     """Read everything, and say what was guessed or assumed."""
     notes: list[str] = []
-    if scans.rows_stay_on_disk(wanted, notes):
+    if scans.is_scanned(wanted, notes):
         return scans.gather(wanted, notes, step)
     step("reading the log", 0.0)
     found = _Reading(wanted)
     log, train, whole = found.parts()
-    models = found.models(log, step)
+    models = found.models()
     step("fitting propensities", 0.6)
     propensities = found.propensities(log, whole)
     return AuditInputs(
         models=models, log=log, propensities=propensities,
         asked=wanted.question(
-            exclude=None if wanted.repeats == "keep" else train, trained_on=train, open_loop=found.open_loop,
+            exclude=None if wanted.repeats == "keep" else train, trained_on=train, sample=found.open_loop,
+            columns=wanted.model_columns(found.chosen),
             groups=found.groups(log), check=wanted.check and whole, item_features=found.item_features(log),
         ),
         notes=tuple(found.notes), about_log=str(wanted.log),
@@ -184,7 +166,12 @@ class _Reading:
         """Both parts with their shares, and the whole; see `ol.split`."""
         way = "time"
         if self.wanted.test is None:
-            way = split_of(self.wanted, len(places(log, train)), (len(log), len(train)), self.notes)
+            way = split_of(
+                self.wanted,
+                int(np.isin(log.cell, train.cell, assume_unique=True).sum()),
+                (len(log), len(train)),
+                self.notes,
+            )
         if way == "none":
             return log, train, log
         whole = _merged(log, train)
@@ -194,17 +181,10 @@ class _Reading:
         log, train = (replace(part, share=share, **known) for part, share in zip((log, train), shares, strict=True))
         return log, train, whole
 
-    def models(self, log: Feedback, step: Step) -> dict[str, Any]:
-        """The models in the log's codes; several are read at a time, their sorts and casts let go of the lock."""
-        tables, models = self.wanted.tables, dict[str, Any]()
+    def models(self) -> dict[str, Any]:
+        """The models, whose tables are read when they are evaluated."""
         named = self.wanted.model_columns(self.chosen)
-        with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1)) as pool:
-            read = pool.map(lambda name: candidate(name, tables[name], log, named), tables)
-            for done, (name, (model, note)) in enumerate(zip(tables, read, strict=True)):
-                models[name] = model
-                self.notes += [note] if note else []
-                step("reading the models", 0.2 + 0.4 * (done + 1) / len(tables))
-        return models
+        return {name: candidate(name, paths, named, self.notes) for name, paths in self.wanted.tables.items()}
 
     # -- propensities ----------------------------------------------------------------------------------------
 

@@ -12,13 +12,24 @@ import numpy as np
 import polars as pl
 
 from openloop import learners
+from openloop.blocks.population import IdIndex, Population
 from openloop.commands.table_files import suffix
-from openloop.core.feedback import Array, Feedback, Floats, Ints, Vocabulary
+from openloop.core.feedback import Array, Floats, Ints, Vocabulary
+from openloop.data import values
 from openloop.data.columns import Column, InputTable, names_a
 from openloop.data.formats import open_file
-from openloop.errors import ColumnError, DuplicateError, FormatError, PredictionError, listing, quoted
+from openloop.errors import (
+    ColumnError,
+    DuplicateError,
+    FormatError,
+    PredictionError,
+    UnknownIdError,
+    listing,
+    quoted,
+)
 from openloop.learners.model_files.vector_tables import is_vector_table
-from openloop.sources.predictions import Predictions, codes, read_predictions, together
+from openloop.moments.inputs import Answerer, Table, checked_shape
+from openloop.moments.inputs import table_of as opened_table
 from openloop.sources.recoding import partly_by_id
 from openloop.support.atomic import FilePath
 
@@ -31,40 +42,48 @@ def is_model_file(path: FilePath) -> bool:
     return suffix(path) in MODELS or is_vector_table(path)
 
 
-def candidate(name: str, paths: Sequence[FilePath], log: Feedback, named: Mapping[str, Column]) -> tuple[Any, str]:
-    """A model as `ol.evaluate` takes it, and a note on how its file was read, which may be empty.
+def candidate(name: str, paths: Sequence[FilePath], named: Mapping[str, Column], notes: list[str]) -> Any:
+    """A model as `ol.evaluate` takes it, and in `notes` how its file is read.
 
     `named` are the log's columns of user and item, which a table may share, and a table's of score and rank.
     """
     what = f"model {name!r} ({paths[0]})"
     if len(paths) > 1:
-        return together(f"model {name!r}", [_second(name, path, log, named) for path in paths]), ""
+        return [_second(name, path, named) for path in paths]
     if is_model_file(paths[0]):
-        return partly_by_id(what, learners.load(paths[0]), log.users, log.items)
+        model = learners.load(paths[0])
+        return Answerer(of=lambda population: _placed(what, model, population, notes))
     if suffix(paths[0]) == MATRIX:
-        return _matrix(what, Path(paths[0])), f"{what}: rows and columns are the users and items in order of id"
-    return _table(what, paths[0], log, named), ""
-
-
-def _second(name: str, path: FilePath, log: Feedback, named: Mapping[str, Column]) -> Predictions:
-    """One of several files of a model, which must be a table."""
-    found = (
-        None if suffix(path) == MATRIX or is_model_file(path) else _table(f"model {name!r} ({path})", path, log, named)
-    )
-    if not isinstance(found, Predictions):
-        raise PredictionError(
-            f"model {name!r}: is given more than once, and {path} is not a table of pairs; only a table of scores and "
-            "a list with ranks go together, so give other models other names."
-        )
-    return found
-
-
-def _table(what: str, path: FilePath, log: Feedback, named: Mapping[str, Column]) -> Predictions | Floats:
-    """A table of pairs, or the matrix that a table without items is."""
-    table = table_of(what, path, named)
+        notes.append(f"{what}: rows and columns are the users and items in order of id")
+        matrix = _matrix(what, Path(paths[0]))
+        return Answerer(of=lambda population: checked_shape(what, matrix, population))
+    table = table_of(what, paths[0], named)
     if is_matrix(table, named):
-        return _wide(what, table.fetch(table.columns), log)
-    return read_predictions(table, log, named)
+        return Answerer(of=lambda population: _wide(what, table.fetch(table.columns), population))
+    return opened_table(what, table, named)
+
+
+def _placed(what: str, model: Any, population: Population, notes: list[str]) -> Any:
+    """A model in the codes of a population, some of whose users and items it may lack."""
+    placed, note = partly_by_id(what, model, population.users, population.items)
+    if note:
+        notes.append(note)
+    return placed
+
+
+def _second(name: str, path: FilePath, named: Mapping[str, Column]) -> Table:
+    """One of several files of a model, which must be a table."""
+    what = f"model {name!r} ({path})"
+    if (
+        suffix(path) != MATRIX
+        and not is_model_file(path)
+        and not is_matrix(table := table_of(what, path, named), named)
+    ):
+        return opened_table(what, table, named)
+    raise PredictionError(
+        f"model {name!r}: is given more than once, and {path} is not a table of pairs; only a table of scores and a "
+        "list with ranks go together, so give other models other names."
+    )
 
 
 def table_of(what: str, path: FilePath, named: Mapping[str, Column]) -> InputTable:
@@ -82,7 +101,7 @@ def is_matrix(table: InputTable, named: Mapping[str, Column]) -> bool:
     return not table.text and len(names) > 1 and not any(n in given or names_a(r, n) for n in names for r in ROLES)
 
 
-def _wide(what: str, rows: pl.DataFrame, log: Feedback) -> Floats:
+def _wide(what: str, rows: pl.DataFrame, log: Population) -> Floats:
     """The scores (U, I) of a table with a row per user and a column per item, its ids mapped."""
     first, *items = rows.columns
     odd = [name for name in items if not rows.schema[name].is_numeric()]
@@ -91,14 +110,26 @@ def _wide(what: str, rows: pl.DataFrame, log: Feedback) -> Floats:
             f"{what}: has no item column, and as a matrix its columns after {quoted(first)} must be numbers, which "
             f"{listing(odd)} are not; give user, item and score, or users × items."
         )
-    user = codes(what, "user", rows[first], log.users, text=False)
-    item = codes(what, "item", pl.Series("items", items), log.items, text=True)
+    user = _codes(what, "user", values.ids(rows[first], f"{what}: user column {quoted(first)}"), log.users)
+    item = _codes(what, "item", pl.Series("items", items), log.items)
     for role, found, ids in (("user", user, log.users), ("item", item, log.items)):
         _refuse_other_cover(what, role, found, ids)
-    grid = np.empty((log.n_users, log.n_items))
+    grid = np.empty((len(log.users), len(log.items)))
     for code, name in zip(item, items, strict=True):
         grid[user, code] = rows[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
     return grid
+
+
+def _codes(what: str, side: str, ids: pl.Series, known: Vocabulary) -> Ints:
+    """The codes of ids, all of which the population has."""
+    codes = IdIndex(known.ids).find(ids)
+    if bool((codes < 0).any()):
+        strange = ids.filter(pl.Series(codes < 0)).unique()
+        raise UnknownIdError(
+            f"{what}: the population lacks {len(strange):,} {side}s, such as {listing(strange.sort().head(3).to_list())}; "
+            f"leave them out, or pass {side}s= with all {side}s where the log is read."
+        )
+    return codes
 
 
 def _refuse_other_cover(what: str, role: str, found: Ints, ids: Vocabulary) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from openloop.audits.basis import granted
 from openloop.audits.question import COLD, ESTIMATORS, STRATA, AuditQuestion, Cold
-from openloop.commands.audit.scan_repeats import StreamedLogs
 from openloop.commands.fitting import FitRequest
 from openloop.commands.table_files import open_list
 from openloop.core.feedback import Vocabulary
@@ -62,8 +60,7 @@ class AuditRequest(FitRequest):
     the log, or NAME[=SAMPLE] of a model; `assumes` names the model that a column was fitted by. `users` and `items` are
     sizes of a population with the ids 0 … n-1, or files that list all ids. `test` is the share of the log, or its rows
     from a date on, that models are judged by; the rest is then what they were trained on, as `exclude` is otherwise.
-    `split` says how one log became `log` and `exclude`, None: as their pairs suggest. `stream` leaves the rows on disk,
-    None: where they would not fit into memory.
+    `split` says how one log became `log` and `exclude`, None: as their pairs suggest.
     """
 
     models: tuple[ModelFile, ...]
@@ -90,7 +87,6 @@ class AuditRequest(FitRequest):
     items: int | FilePath | None = None
     rehearse: int = 0
     check: bool = True
-    stream: bool | None = None
     device: str | None = None
 
     def __post_init__(self) -> None:
@@ -145,10 +141,8 @@ class AuditInputs:
     propensities: Any
     asked: AuditQuestion
     notes: tuple[str, ...] = ()
-    streamed: StreamedLogs | None = None  # None: the rows are in memory
     about_log: str = ""
     about_propensity: str = ""
-    held: ExitStack = field(default_factory=ExitStack)  # what rows that stay on disk need; closed when they were read
 
 
 # -- what the log's columns say ------------------------------------------------------------------------------

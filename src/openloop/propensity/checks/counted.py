@@ -50,7 +50,7 @@ def check_counts(model: CountModel, log: CountedLog, *, folds: int, rng: Any, no
     spread = overlap(model, log.by_item, U)
     clipped = float(log.by_item[model.model.item_propensities_ < model.floor].sum() / log.by_item.sum())
     weights = described(
-        WeightSummary.counted(1.0 / p, log.by_item),
+        WeightSummary.of(1.0 / p, log.by_item),
         {q: repeated_quantile(1.0 / p, log.by_item, q) for q in QUANTILES},
         int((log.by_user > 0).sum()), U * len(p), clipped if model.floor else None, scaled=True,
     )  # fmt: skip

@@ -20,7 +20,7 @@ from openloop.kernels.shown_lists import ranks_in_lists, reordered
 from openloop.sources.functions import OfIds
 from openloop.sources.impressions.question import ShownQuestion
 from openloop.sources.impressions.tables import RankedLists, ranked_lists, read_table, row_probabilities
-from openloop.sources.outcomes import refuse_unwrapped
+from openloop.moments.inputs import refuse_unwrapped
 from openloop.sources.recoding import by_id, told
 
 BLOCK_CELLS = 2**22  # scores that are looked at at once

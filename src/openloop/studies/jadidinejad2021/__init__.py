@@ -7,7 +7,6 @@ from functools import partial
 from openloop.studies.jadidinejad2021 import (
     figure3,
     figure4,
-    models_table,
     published_tables,
     table1,
     table6,
@@ -68,9 +67,5 @@ ITEMS = (
     Item(
         name="figure4", title="The number of strata", function=figure4.figure4, data=OPEN_LOOP, minutes=2, packages=ZOO,
         published=partial(published_tables.both, published_tables.published_figure4),
-    ),
-    Item(
-        name="models", title="Model by model, against the authors' notebook", function=models_table.models,
-        data=("coat",), minutes=4, packages=ZOO, published=models_table.published,
     ),
 )  # fmt: skip

@@ -2,93 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
-from statistics import NormalDist
 
 import numpy as np
 
-from openloop.audits.rankings import compare_tau, pair_signs, steiger, tau_b, tau_of_signs, williams
+from openloop.audits.rankings import pair_signs, tau_b, tau_of_signs
 from openloop.core.feedback import Floats
 from openloop.studies.jadidinejad2021 import as_coded
 from openloop.studies.jadidinejad2021.open_loop import TARGETS
 from openloop.studies.jadidinejad2021.scores import Mask, Scores
 
 LEVEL = 0.95
-LIMIT = NormalDist().inv_cdf((1 + LEVEL) / 2)  # 1.96
 REPLICATES = 200
-HALVES = 50
-
-EVERY = "every sense"  # of the open loop: the mean over TARGETS
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Weightings:
-    """Weights of users, (W, U): first all alike, then bootstrap draws, then random halves, each with its other half."""
+def weightings(n_users: int, rng: np.random.Generator, draws: int = REPLICATES) -> Floats:
+    """Weights of users, (1 + draws, U): all alike, then bootstrap draws.
 
-    values: Floats
-    draws: int
-
-    @property
-    def bootstrap(self) -> slice:
-        """Where the draws are."""
-        return slice(1, 1 + self.draws)
-
-    @property
-    def halves(self) -> tuple[slice, slice]:
-        """Where the halves are, and the other halves."""
-        first = 1 + self.draws
-        middle = first + (len(self.values) - first) // 2
-        return slice(first, middle), slice(middle, None)
-
-
-def weightings(n_users: int, rng: np.random.Generator, draws: int = REPLICATES, halves: int = HALVES) -> Weightings:
-    """The weightings of users, the same for all methods, splits and targets, so that all is paired."""
+    They are the same for all methods, splits and targets, so that all is paired.
+    """
     drawn = rng.multinomial(n_users, np.full(n_users, 1 / n_users), size=draws)
-    half = np.array([rng.permutation(n_users) < n_users // 2 for _ in range(halves)], bool).reshape(halves, n_users)
-    return Weightings(values=np.vstack([np.ones((1, n_users)), drawn, half, ~half]).astype(np.float64), draws=draws)
+    return np.vstack([np.ones((1, n_users)), drawn]).astype(np.float64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Agreement:
-    """τ of every method with every one of the `targets`: `values` (methods, targets, splits, weightings).
-
-    `halves` (targets,) is the mean τ of a target with itself, between half of the users and the other half: what
-    chance in the open loop leaves to agree with. NaN where no halves were drawn.
-    """
+    """τ of every method with every one of the `targets`: `values` (methods, targets, splits, weightings)."""
 
     methods: tuple[str, ...]
     values: Floats
-    weighted: Weightings
-    halves: Floats
     targets: tuple[str, ...] = TARGETS
-
-    @property
-    def ours(self) -> list[str]:
-        """The methods of ours."""
-        return [name for name in self.methods if name.startswith("ours")]
-
-    @property
-    def theirs(self) -> list[str]:
-        """The published methods, as coded and as printed."""
-        return [name for name in self.methods if not name.startswith("ours")]
-
-    def by_split(self, method: str, target: str) -> Floats:
-        """τ in each split, all users alike, (R,); with EVERY target, the mean over targets."""
-        return self._of(method, target)[:, 0]
 
     def mean(self, method: str, target: str) -> Floats:
         """The mean over splits, (W,)."""
         return self._of(method, target).mean(axis=0)
 
     def _of(self, method: str, target: str) -> Floats:
-        found = self.values[self.methods.index(method)]  # (T, R, W)
-        return found.mean(axis=0) if target == EVERY else found[self.targets.index(target)]
+        return self.values[self.methods.index(method), self.targets.index(target)]  # (R, W)
 
     def error(self, method: str, target: str) -> float:
         """The standard error over users of the mean over splits: other users, in log and open loop alike."""
-        return float(np.nanstd(self.mean(method, target)[self.weighted.bootstrap], ddof=1))
+        return float(np.nanstd(self.mean(method, target)[1:], ddof=1))
 
     def ahead(self, a: str, b: str | Sequence[str], target: str) -> Lead:
         """How far one method is ahead of another, or of the mean of several."""
@@ -102,42 +57,13 @@ class Agreement:
 
     def _lead(self, gap: Floats) -> Lead:
         mean = gap.mean(axis=0)  # (W,)
-        drawn = mean[self.weighted.bootstrap]
-        return Lead(value=float(mean[0]), drawn=drawn, won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
+        return Lead(value=float(mean[0]), drawn=mean[1:], won=int(np.sum(gap[:, 0] > 0)), splits=len(gap))
 
     def relative_gain(self, a: str, b: str, target: str) -> RelativeGain:
         """By which share τ of a is above that of b, of means over splits."""
         x, y = self.mean(a, target), self.mean(b, target)  # (W,)
         gain = np.divide(x, y, out=np.full(len(y), np.nan), where=y > 0) - 1
-        return RelativeGain(value=float(gain[0]), drawn=gain[self.weighted.bootstrap])
-
-    def best(self, methods: Sequence[str], target: str) -> str:
-        """The method with the largest mean τ."""
-        return max(methods, key=lambda m: self.mean(m, target)[0])
-
-    def chosen_blind(self, target: str, rivals: Sequence[str] | None = None) -> BlindLead:
-        """Pick our best and the best rival on half of the users, compare on the other half; over all halves.
-
-        The rivals are all published methods, unless some are given.
-        """
-        ours = self.ours
-        rows = np.array([self.mean(m, target) for m in (*ours, *(rivals or self.theirs))])  # (methods, W)
-        rows[np.isnan(rows)] = -1.0  # a method that has nothing to say of these users
-        one, other = self.weighted.halves
-        gaps: list[Floats] = []
-        winners: list[int] = []
-        for pick, test in ((one, other), (other, one)):
-            mine = np.argmax(rows[: len(ours), pick], axis=0)
-            rival = len(ours) + np.argmax(rows[len(ours) :, pick], axis=0)
-            at = np.arange(len(mine))
-            gaps.append(rows[:, test][mine, at] - rows[:, test][rival, at])
-            winners.extend(mine.tolist())
-        gap = np.concatenate(gaps)
-        most = max(set(winners), key=winners.count)
-        return BlindLead(
-            value=float(gap.mean()), error=float(gap.std(ddof=1)), picked=ours[most], times=winners.count(most),
-            halves=len(winners),
-        )  # fmt: skip
+        return RelativeGain(value=float(gain[0]), drawn=gain[1:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -192,7 +118,7 @@ class Lead:
         return f"{self.value:+.3f} ({low:+.3f} … {high:+.3f}), ahead in {self.won} of {self.splits} splits"
 
 
-def doubt(leads: Sequence[Lead | BlindLead], enough: int | None = None) -> str:
+def doubt(leads: Sequence[Lead], enough: int | None = None) -> str:
     """Why intervals cannot decide whether `enough` of the leads, or all, are above 0; empty where they can.
 
     They decide for it where so many lower limits are above 0, and against it where too many upper limits are below.
@@ -205,78 +131,25 @@ def doubt(leads: Sequence[Lead | BlindLead], enough: int | None = None) -> str:
     return "the interval contains 0" if len(leads) == 1 else f"{unclear} of {len(leads)} intervals contain 0"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BlindLead:
-    """How far our pick is ahead of theirs on users who did not choose them, and what most `halves` picked.
-
-    The error is the standard deviation over halves: of half-samples it is that of the whole (the jackknife that leaves
-    out d = n/2 has the factor (n − d)/d = 1).
-    """
-
-    value: float
-    error: float
-    picked: str
-    times: int
-    halves: int
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Normal limits, at LEVEL."""
-        return self.value - LIMIT * self.error, self.value + LIMIT * self.error
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.value:+.3f} ({low:+.3f} … {high:+.3f}, from half-samples)"
-
-
 Scorers = Mapping[str, Callable[[], Scores]]  # each called when its turn comes
 
 
 def agreement_of(
-    splits: Iterable[tuple[Scorers, Scorers]], weighted: Weightings, among: tuple[str, ...] = TARGETS
+    splits: Iterable[tuple[Scorers, Scorers]], weighted: Floats, among: tuple[str, ...] = TARGETS
 ) -> Agreement:
     """τ of methods with the targets `among` those, from the methods and the targets of each split."""
-    one, other = weighted.halves
     names: tuple[str, ...] = ()
     values: list[list[list[Floats]]] = []  # (R, methods, T, W)
-    halves: list[list[float]] = []  # (R, T)
     for methods, targets in splits:
-        goal = [pair_signs(targets[t]().reweighted(weighted.values)) for t in among]
-        with_itself = [tau_of_signs(g[one], g[other]) for g in goal]
-        halves.append([float(np.nanmean(tau)) if len(tau) else np.nan for tau in with_itself])
-        mine = (pair_signs(method().reweighted(weighted.values)) for method in methods.values())
+        goal = [pair_signs(targets[t]().reweighted(weighted)) for t in among]
+        mine = (pair_signs(method().reweighted(weighted)) for method in methods.values())
         values.append([[tau_of_signs(m, g) for g in goal] for m in mine])
         names = tuple(methods)
     found = np.moveaxis(np.array(values), 0, 2)  # (methods, T, R, W)
-    return Agreement(methods=names, values=found, weighted=weighted, halves=np.mean(halves, axis=0), targets=among)
+    return Agreement(methods=names, values=found, targets=among)
 
 
 # -- whether two methods differ ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MethodTests:
-    """Whether two methods agree differently with the open loop, by three tests."""
-
-    a: str
-    b: str
-    difference: float
-    coded: float | None  # Williams' t for one tail on τ, which the paper calls Steiger's; None where undefined
-    steiger: float | None  # Steiger's Z̄₁*, two-sided, on τ
-    models: float  # bootstrap over models, two-sided
-
-
-def pair_tests(scores: Mapping[str, Floats], target: Floats, rng: int) -> Iterator[MethodTests]:
-    """The tests for every pair of methods; scores (M,) each."""
-    for a, b in combinations(scores, 2):
-        x, y = scores[a], scores[b]
-        taus = [float(tau_b(p, q)) for p, q in ((x, target), (y, target), (x, y))]
-        defined = max(map(abs, taus)) < 1
-        yield MethodTests(
-            a=a, b=b, difference=taus[0] - taus[1], models=compare_tau(x, y, target, rng=rng).pvalue,
-            coded=williams(*taus, n=len(x)).pvalue / 2 if defined else None,
-            steiger=steiger(*taus, n=len(x)).pvalue if defined else None,
-        )  # fmt: skip
 
 
 def ahead_as_coded(a: Floats, b: Floats, goal: Floats) -> Mask:

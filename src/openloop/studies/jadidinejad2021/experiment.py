@@ -55,9 +55,9 @@ class Experiment:
         """What a method says of the models, by split, (R, M)."""
         return np.array([split.methods[method](k).value for split in self.splits])
 
-    def agreement(self, draws: int, halves: int) -> Agreement:
+    def agreement(self, draws: int) -> Agreement:
         """τ of nDCG by every method with every target."""
-        weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws, halves)
+        weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws)
         each = ((_scorers(split.methods), _scorers(split.targets)) for split in self.splits)
         return agreement.agreement_of(each, weighted)
 
@@ -65,7 +65,7 @@ class Experiment:
         self, methods: Callable[[EvaluatedSplit], dict[str, Method]], draws: int, k: int | None = None
     ) -> Agreement:
         """The same, or nDCG@k, by the methods that a function makes of each split, with the open loop as published."""
-        weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws, 0)
+        weighted = agreement.weightings(self.fits.n_users, stream(self.fits.seed, "users"), draws)
         each = ((_scorers(methods(split), k), _scorers(split.targets, k)) for split in self.splits)
         return agreement.agreement_of(each, weighted, ("published",))
 

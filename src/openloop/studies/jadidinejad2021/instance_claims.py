@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from openloop.studies.jadidinejad2021.chance_instances import PER_SPLIT, ChanceCounts, more_in_most
 from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, added, mirrored
 from openloop.studies.jadidinejad2021.method_rows import HOLDOUT, OPEN_LOOP, STRATA, STRATIFIED, MethodRows
 from openloop.studies.jadidinejad2021.models import family_of
-from openloop.studies.jadidinejad2021.published import NOTEBOOK_MOSTPOP, PUBLISHED
 from openloop.studies.kit.results import Claim
 from openloop.support.wording import counted, joined, percent
 
 BATCHED = ("WMF", "GMF", "MLP", "NeuMF")  # families whose batches the published code leaves to chance
 FEW_ITEMS = 0.05  # of all items: a very small minority
-THAN_DEALT = "more often than where it is dealt out at random which models are ahead on an item"
 FEW_PAIRS = 6  # of fewer, all on one side have a two-sided chance above 5 %: 2·½⁵ = 6 %, 2·½⁶ = 3 %
 METHODS_NOTE = (
     "Strata, IPS and rankings are the published code's. It keeps no values per user of the stratified method, so how "
     "the paper tested that line is not known. Here its error comes from the users of the strata, with their shares as "
     "given."
 )
-CHANCE_NOTES = (
-    "Pairs share models, so instances come in groups: their number is not a number of independent findings.",
-    (
-        "Chance: a difference near the limit of significance may be significant in a part of the ratings and not in "
-        "all of them, whatever the part is. So instances are counted again with dealt gains: which models are ahead on "
-        "an item, and by how many standard deviations of the models, is dealt out to the items at random. Q1 and Q2 "
-        "remain, and so do how much the models gain on an item and how far they differ there. Then a model that is "
-        "ahead in Q1 may as well be behind in Q2. A ranking that puts some items up puts others down: this counts as "
-        "found, not as chance."
-    ),
+GROUPS_NOTE = (
+    "Pairs share models, so instances come in groups: their number is not a number of independent findings. Nor is it "
+    "held against chance: a difference near the limit of significance may be significant in a part of the ratings and "
+    "not in all of them, whatever the part is."
 )
 
 
@@ -46,23 +35,16 @@ class InstanceEvidence:
     rows: tuple[MethodRows, ...]  # by split
     plain: SettingInstances
     adjusted: SettingInstances
-    either: tuple[ChanceCounts, ...]  # by split, reversals and maskings
-    reversals: tuple[ChanceCounts, ...]  # by split, reversals alone
 
     @property
     def over(self) -> str:
         """Over how many splits, where there are several."""
-        return "" if len(self.either) == 1 else f", over {len(self.either)} splits of one log"
+        return "" if len(self.rows) == 1 else f", over {len(self.rows)} splits of one log"
 
     @property
-    def tested(self) -> str:
-        """How instances are held against chance."""
-        if len(self.either) == 1:
-            return f"{THAN_DEALT} (one-sided test at {100 * PER_SPLIT:g} %, on the one split)"
-        return (
-            f"{THAN_DEALT} (one-sided tests at {100 * PER_SPLIT:g} %, in most splits; splits share a log, so by chance "
-            f"at most {200 * PER_SPLIT:g} %)"
-        )
+    def where(self) -> str:
+        """In how many splits a claim must hold."""
+        return "in most splits" if len(self.rows) > 1 else "on the one split"
 
     def gist(self, text: str) -> str:
         """For the top of the page, with how many instances of each kind there are."""
@@ -72,8 +54,8 @@ class InstanceEvidence:
 def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
     """What the paper says of its instances."""
     yield _few(found.rows[0])
-    yield more_disagreement(found)
-    yield more_reversals(found)
+    yield disagreement(found)
+    yield reversals(found)
     yield _published_pair(found)
     for name, text in ((STRATIFIED, "the stratified evaluation"), (OPEN_LOOP, "the open loop")):
         if name in found.plain.sides:
@@ -84,35 +66,34 @@ def instance_claims(found: InstanceEvidence) -> Iterator[Claim]:
             )
 
 
-def more_disagreement(found: InstanceEvidence) -> Claim:
-    """Instances after Holm must be more than with dealt gains, in most splits."""
+def disagreement(found: InstanceEvidence) -> Claim:
+    """There are instances after Holm, in most splits."""
     return Claim(
         text="differences that are significant in Q1 disappear or reverse over all ratings (section 7.1), after Holm "
-        f"over all pairs, {found.tested}",
-        holds=more_in_most(found.either),
-        found=f"{found.adjusted.words} after Holm among {found.adjusted.pairs:,} pairs; {_dealt_words(found.either)}. "
-        f"Without Holm, by the paper's tests, {found.plain.words}",
-        gist=found.gist("Q1 and all ratings disagree about more pairs of models than by chance"),
+        f"over all pairs, {found.where}",
+        holds=in_most_splits(found.adjusted, ("reversal", "masking")),
+        found=f"{found.adjusted.words} after Holm among {found.adjusted.pairs:,} pairs. Without Holm, by the paper's "
+        f"tests, {found.plain.words}",
+        gist=found.gist("Q1 and all ratings disagree about pairs of models"),
     )  # fmt: skip
 
 
-def more_reversals(found: InstanceEvidence) -> Claim:
+def reversals(found: InstanceEvidence) -> Claim:
     """The same of reversals alone: both differences are significant, and opposite."""
     return Claim(
         text="differences that are significant in Q1 reverse over all ratings and are significant there too, after "
-        f"Holm over all pairs, {found.tested}",
-        holds=more_in_most(found.reversals),
+        f"Holm over all pairs, {found.where}",
+        holds=in_most_splits(found.adjusted, ("reversal",)),
         found=f"{counted(found.adjusted.count('reversal'), 'reversal')} after Holm among {found.adjusted.pairs:,} "
-        f"pairs; {_dealt_words(found.reversals)}",
-        gist=found.gist("significant differences between models reverse more often than by chance"),
+        "pairs",
+        gist=found.gist("significant differences between models reverse"),
     )  # fmt: skip
 
 
-def _dealt_words(splits: Sequence[ChanceCounts]) -> str:
-    mean = np.mean([counts.drawn.mean() for counts in splits])
-    tests = ", ".join(f"{counts.pvalue:.2f}" for counts in splits)
-    p = f"p = {tests}" if len(splits) == 1 else f"p by split {tests}"
-    return f"with dealt gains {mean:.2f} per split on average over {len(splits[0].drawn)} deals; {p}"
+def in_most_splits(found: SettingInstances, kinds: Collection[str]) -> bool:
+    """Whether more than half of the splits have an instance of one of these kinds."""
+    times = sum(any(paradox.kind in kinds for paradox in split) for split in found.instances)
+    return 2 * times > len(found.instances)
 
 
 def _published_pair(found: InstanceEvidence) -> Claim:
@@ -172,29 +153,11 @@ def _side_words(whom: Sides, total: int) -> str:
 # -- notes ---------------------------------------------------------------------------------------------------
 
 
-def instance_notes(item: str, models: Sequence[str], rows: MethodRows) -> Iterator[str]:
-    """What a reader should know about a table, whose rows as coded in the first split are given."""
-    yield from _popular(item, models, rows)
-    yield from _model_notes(models)
-
-
-def _popular(item: str, models: Sequence[str], rows: MethodRows) -> Iterator[str]:
-    """What Table 2's first model is like."""
-    if item == "table2" and "MostPop" in models:
-        at = models.index("MostPop")
-        values = ", ".join(f"{name} {row.value[at]:.3f}" for name, row in rows.items())
-        printed = {name: PUBLISHED["table2"]["lines"][name][0] for name in NOTEBOOK_MOSTPOP}
-        theirs, bpr = (joined([f"{n} {x:.3f}" for n, x in values.items()]) for values in (NOTEBOOK_MOSTPOP, printed))
-        yield (
-            f"MostPop, for comparison: {values}. The paper's notebook has {theirs} for it, and Table 2 {bpr} for "
-            "BPR10, which by these values ranks nearly by popularity."
-        )
-
-
-def _model_notes(models: Sequence[str]) -> Iterator[str]:
+def instance_notes(models: Sequence[str]) -> Iterator[str]:
+    """What a reader should know about a table."""
     torch = [family for family in BATCHED if family in map(family_of, models)]
     yield METHODS_NOTE
     if torch:
         verb = "is" if len(torch) == 1 else "are"
         yield f"{joined(torch)} {verb} trained with PyTorch here, with TensorFlow in the paper."
-    yield from CHANCE_NOTES
+    yield GROUPS_NOTE

@@ -9,12 +9,10 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from openloop.audits.paradox import Paradox
 from openloop.core.feedback import Floats
-from openloop.studies.jadidinejad2021.chance_instances import chance_counts, null_stream
 from openloop.studies.jadidinejad2021.fits import WMF, ModelFits, without
 from openloop.studies.jadidinejad2021.instance_claims import BATCHED, InstanceEvidence, instance_claims, instance_notes
-from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, clearest, instances_in
+from openloop.studies.jadidinejad2021.instances import SettingInstances, Sides, instances_in
 from openloop.studies.jadidinejad2021.method_rows import (
     AMONG,
     CODED,
@@ -43,30 +41,21 @@ def about_instances(item: str, data: str, fits: ModelFits, *, comparable: bool, 
     """The result of a table, from its fits."""
     rows = {among: [method_rows(fits, split, among) for split in range(fits.splits)] for among in AMONG}
     found = [instances_in(fits.models, rows[among], among, holm=holm) for among in AMONG for holm in (False, True)]
-    first = rows[CODED][0]
     tables = [
         _pair_table(item, fits, rows[CODED], comparable=comparable),
         _count_table(item, found, [*_without_wmf(fits.models, rows[CODED])], fits.splits),
     ]
-    best = next((p for f in (found[1], found[0]) if (p := clearest(f.instances[0], fits.models, first))), None)
-    if best is not None:
-        tables.append(_best_table(item, fits, first, best))
     return Result(
         item=item, title=f"An instance of Simpson's paradox on {TITLES[item]}", data=(data,), tables=tuple(tables),
-        claims=tuple(instance_claims(_evidence(item, data, fits, rows[CODED], found))),
-        notes=(*notes, *instance_notes(item, fits.models, first)),
+        claims=tuple(instance_claims(_evidence(item, data, rows[CODED], found))),
+        notes=(*notes, *instance_notes(fits.models)),
     )  # fmt: skip
 
 
-def _evidence(
-    item: str, data: str, fits: ModelFits, rows: Sequence[MethodRows], found: Sequence[SettingInstances]
-) -> InstanceEvidence:
+def _evidence(item: str, data: str, rows: Sequence[MethodRows], found: Sequence[SettingInstances]) -> InstanceEvidence:
     plain, adjusted, *_ = found
-    counts = [chance_counts(fits.held_out(split), null_stream(fits.seed, split)) for split in range(fits.splits)]
-    either, reversals = zip(*counts, strict=True)
     return InstanceEvidence(
-        data=data, pair=PUBLISHED[item]["pair"], rows=tuple(rows), plain=plain, adjusted=adjusted, either=either,
-        reversals=reversals,
+        data=data, pair=PUBLISHED[item]["pair"], rows=tuple(rows), plain=plain, adjusted=adjusted,
     )  # fmt: skip
 
 
@@ -205,12 +194,3 @@ def _side_cells(found: Sides | None) -> tuple[str | None, str | None]:
     if found is None:
         return None, None
     return f"{found.majority} ({found.clear_majority})", f"{found.aggregate} ({found.clear_aggregate})"
-
-
-def _best_table(item: str, fits: ModelFits, rows: MethodRows, best: Paradox) -> Table:
-    a, b = fits.models.index(best.other), fits.models.index(best.preferred)
-    return Table(
-        name=f"{item}-clearest", caption=f"The clearest instance found here, a {best.kind}, on the same split.",
-        columns=("method", best.other, best.preferred, "p", "ratings", "items"),
-        rows=tuple(_own_cells(row, a, b) for row in rows.values()), error_is="standard error over users", appendix=True,
-    )  # fmt: skip

@@ -65,19 +65,6 @@ def _part(row: MethodRow, a: int, b: int, *, holm: bool) -> Part:
     return Part(name=row.name, a=row.value[a], b=row.value[b], rows=row.rows, **tested)  # type: ignore[arg-type]
 
 
-def clearest(found: Sequence[Paradox], models: Sequence[str], rows: MethodRows) -> Paradox | None:
-    """A reversal before a masking; of several, the one whose weaker test is strongest."""
-    at = {name: position for position, name in enumerate(models)}
-
-    def doubt(paradox: Paradox) -> tuple[bool, float]:
-        a, b = at[paradox.pair.a], at[paradox.pair.b]
-        tests = [rows[paradox.majority.name].pvalue[a, b]]
-        tests += [rows[HOLDOUT].pvalue[a, b]] if paradox.kind == "reversal" else []
-        return paradox.kind != "reversal", float(max(tests))
-
-    return min(found, key=doubt, default=None)
-
-
 def sides(found: Sequence[Paradox], models: Sequence[str], row: MethodRow) -> Sides:
     """Whom a method sides with in the instances."""
     at = {name: position for position, name in enumerate(models)}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from openloop.studies.jadidinejad2021.agreement import Agreement, BlindLead, Lead, RelativeGain, doubt
+from openloop.studies.jadidinejad2021.agreement import Agreement, Lead, RelativeGain, doubt
 from openloop.studies.jadidinejad2021.published import CUTS, METHODS, PUBLISHED
 from openloop.studies.jadidinejad2021.scores import Mask
 from openloop.studies.jadidinejad2021.table6_scores import ScoresByCut
@@ -16,14 +16,10 @@ from openloop.support.wording import counted, joined
 RIVAL = "as coded: q1"  # the published method that Table 6 has ahead by nDCG
 STRATIFIED, HOLDOUT = "as coded: stratified", "as coded: holdout"
 OWN_TEST = "by the paper's own test, in most splits"
-JUDGED_BY = {
-    "published": "with the open loop as published",
-    "candidates": "with an open loop that leaves training items out",
-}
 
 
 def claims(data: str, coded: ScoresByCut, agreed: Agreement, ips: Mapping[str, Lead]) -> Iterator[Claim]:
-    """What the paper says of its methods, as coded, and whether ours agree better with the open loop.
+    """What the paper says of its methods, as coded.
 
     `ips` are the leads of IPS over holdout, by cut.
     """
@@ -34,7 +30,6 @@ def claims(data: str, coded: ScoresByCut, agreed: Agreement, ips: Mapping[str, L
     yield better_at_most_cuts(data, coded)
     yield ips_above(data, ips)
     yield ips_told_apart(data, coded)
-    yield from (ahead_of_all(data, agreed, target, text) for target, text in JUDGED_BY.items())
 
 
 def in_most(splits: Mask) -> bool:
@@ -157,39 +152,3 @@ def ips_told_apart(data: str, coded: ScoresByCut) -> Claim:
 
 def _told_apart(coded: ScoresByCut, cut: str) -> Mask:
     return coded[cut].ahead("ips", "holdout") | coded[cut].ahead("holdout", "ips")
-
-
-# -- ours ----------------------------------------------------------------------------------------------------
-
-
-def ahead_of_all(data: str, agreed: Agreement, target: str, text: str) -> Claim:
-    """The claim for the one of ours that halves of the users pick most often, and for what each half picks, blind."""
-    blind = agreed.chosen_blind(target)
-    margins = {name: agreed.ahead(blind.picked, name, target) for name in agreed.theirs}
-    return Claim(
-        text=f"{data}: {text}, one of our methods beats every published one. It was chosen after seeing the results, "
-        "so the choice is repeated on half of the users and tested on the other half (lower 95 % limits above 0)",
-        holds=all(margin.clear for margin in margins.values()) and blind.interval[0] > 0,
-        found=f"{_picked_words(agreed, blind, target)} {_margin_words(agreed, margins, target)}. Picked on half of the "
-        f"users and compared on the other half, ours is ahead of theirs by {blind}",
-        gist=f"{data}: {text}, one of our methods agrees better than every published one",
-        undecided=doubt([*margins.values(), blind]), ours=True,
-    )  # fmt: skip
-
-
-def _picked_words(agreed: Agreement, blind: BlindLead, target: str) -> str:
-    return (
-        f"{blind.picked}, which {blind.times} of {blind.halves} halves pick, has τ "
-        f"{agreed.mean(blind.picked, target)[0]:.3f} over all users"
-    )
-
-
-def _margin_words(agreed: Agreement, margins: dict[str, Lead], target: str) -> str:
-    """Of how many it is ahead, and how far of the nearest, of the best, and of Q1."""
-    clear = sum(margin.clear for margin in margins.values())
-    least = min(margins, key=lambda name: margins[name].interval[0])
-    shown = dict.fromkeys((least, agreed.best(agreed.theirs, target), RIVAL))
-    return (
-        f"and is ahead of {clear} of {len(margins)} published methods with a lower limit above 0; "
-        f"{'; '.join(f'of {name} by {margins[name]}' for name in shown)}"
-    )

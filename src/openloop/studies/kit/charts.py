@@ -38,16 +38,13 @@ def lines(
     log_x: bool = False,
     log_y: bool = False,
     published: Records = (),
-    hollow: str | None = None,
-    x_values: bool = False,
 ) -> Chart:
     """y over x, a line with points for each of `series`; from `low` to `high` a band; a chart for each of `facet`.
 
-    Points are hollow where the field `hollow` is true. With `x_values`, the ticks of x are at the values that there
-    are, without decimals. `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds
-    of their series' colour; one with a `to` is the same from x to there, and dashed.
+    `published` are records of the same kind with the paper's numbers, drawn as hollow diamonds of their series'
+    colour; one with a `to` is the same from x to there, and dashed.
     """
-    _check("lines", rows, [x, y, series, *(name for name in (facet, low, high, hollow) if name)])
+    _check("lines", rows, [x, y, series, *(name for name in (facet, low, high) if name)])
     _check("lines", published or rows, [x, y, series, *(name for name in (facet,) if name)])
 
     def one(part: Records, title: str | None) -> Any:
@@ -56,8 +53,6 @@ def lines(
         held = [dict(row) for row in part]
         theirs = [dict(row) for row in published if facet is None or row[facet] == part[0][facet]]
         x_axis = _axis("X", x, [row[x] for row in [*part, *theirs]], x_title or x, log=log_x)
-        if x_values:
-            x_axis = x_axis.axis(values=sorted({row[x] for row in part}), format=".0f")
         if published and not log_x:
             x_axis = x_axis.scale(zero=False, nice=False, padding=EDGE)
         tall = [row[name] for row in part for name in (y, low, high) if name] + [row[y] for row in theirs]
@@ -72,10 +67,6 @@ def lines(
             # With a shape, an area would get points along its lower edge.
             band = data(held).mark_area(opacity=0.18).encode(x=x_axis, y=held_low, y2=f"{high}:Q", color=told["color"])
             drawn.insert(0, band)
-        if hollow and any(row[hollow] for row in part):
-            # Drawn over the filled ones, so that the line is not seen through them.
-            emptied = data([row for row in held if row[hollow]]).mark_point(fill="white", size=45, strokeWidth=1.8)
-            drawn.append(emptied.encode(x=x_axis, y=y_axis, **told))
         if theirs:
             drawn += _published(theirs, x_axis, y_axis, told["color"])
         return alt.layer(*drawn).properties(width=WIDTH, height=HEIGHT, **_named(title))
@@ -106,9 +97,8 @@ def scatter(
     facet: str | None = None,
     label: str | None = None,
     titles: tuple[str, str] | None = None,
-    equal: bool = False,
 ) -> Chart:
-    """Points, coloured by `series`, and the line of least squares, or that of `equal` x and y on axes alike.
+    """Points, coloured by `series`, and the line of least squares.
 
     `label` names a point, `titles` the axes; a chart for each `facet`.
     """
@@ -125,12 +115,6 @@ def scatter(
             "y": _axis("Y", y, [row[y] for row in part], titles[1], log=False),
         }
         line = base.transform_regression(x, y)
-        if equal:
-            ends = _ends([row[name] for row in part for name in (x, y)])
-            line = data([{x: end, y: end} for end in ends])
-            # Few ticks: both axes have decimals, which would meet.
-            axis = alt.Axis(labelFlush=False, tickCount=5)
-            at = {name: of.scale(domain=ends, nice=False).axis(axis) for name, of in at.items()}
         points = base.mark_point(filled=True, size=45, opacity=0.75).encode(
             **at,
             tooltip=[f"{name}:{kind}" for name, kind in ((label, "N"), (x, "Q"), (y, "Q")) if name],
@@ -199,13 +183,6 @@ def _axis(kind: str, field: str, values: Sequence[float], title: str, *, log: bo
         raise InputError(f"chart: a log axis needs positive values, {field} has {min(known)}; leave its scale linear.")
     wide = [min(known) / MARGIN, max(known) * MARGIN]  # a point at the edge is drawn whole
     return make(f"{field}:Q", title=title, scale=alt.Scale(type="log", domain=wide, nice=False), axis=log_axis(*wide))
-
-
-def _ends(values: Sequence[float]) -> list[float]:
-    """The least and the largest value, with a twentieth of what is between them on either side."""
-    low, high = min(values), max(values)
-    margin = (high - low) / 20 or 0.5
-    return [low - margin, high + margin]
 
 
 def _series(field: str, rows: Records, charts: int) -> dict[str, Any]:

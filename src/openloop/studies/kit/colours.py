@@ -17,5 +17,4 @@ COLOUR = {
     # Families of models, those of one idea alike: their shapes tell them apart.
     "GA": BLACK, "MostPop": BLACK, "BO": BLACK, "MF": BLUE, "PMFL": SKY, "PMFNL": SKY, "WMF": VERMILLION, "MMMF": GREY,
     "BPR": ORANGE, "WBPR": ORANGE, "GMF": PURPLE, "MLP": PURPLE, "NeuMF": PURPLE,
-    "bound": GREY, "95 % of draws": BLUE,  # of IPS
 }  # fmt: skip

@@ -186,7 +186,7 @@ def _item(result: Result, *, quick: bool) -> Iterator[Block]:
 
 
 def _is_long(table: Table) -> bool:
-    return table.appendix or len(table.rows) > LONG
+    return len(table.rows) > LONG
 
 
 def told(claim: Claim) -> str:

@@ -75,7 +75,7 @@ Cell = str | int | float | Value | None
 class Table:
     """Rows of cells; the first column names the row.
 
-    `error_is` says what ± is. With `appendix`, the table is shown at the page's end.
+    `error_is` says what ± is.
     """
 
     name: str
@@ -83,7 +83,6 @@ class Table:
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     error_is: str = "standard error"
-    appendix: bool = False
 
     def __post_init__(self) -> None:
         for row in self.rows:

@@ -1,7 +1,7 @@
 """`reproduce`: the items of a paper, run by name on the data that are present.
 
-A study is a module of `openloop.studies` with PAPER, PUBLISHED (the numbers that the paper prints) and ITEMS, whose
-functions take a `Run` and return a frozen `Result`.
+A study is a module of `openloop.studies` with PAPER and ITEMS, whose functions take a `Run` and return a frozen
+`Result`; PUBLISHED has the numbers that the paper prints.
 """
 
 from __future__ import annotations
@@ -197,7 +197,7 @@ class Reproduction(Recorded):
 
 
 def study(name: str | ModuleType) -> Any:
-    """The module of a paper: PAPER, PUBLISHED, ITEMS."""
+    """The module of a paper: PAPER and ITEMS."""
     if isinstance(name, ModuleType):
         lacking = [part for part in ("PAPER", "ITEMS") if not hasattr(name, part)]
         if lacking:

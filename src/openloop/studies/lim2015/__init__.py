@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from openloop.studies.kit.running import Item, Paper
-from openloop.studies.lim2015 import factorial, table1, table2
+from openloop.studies.lim2015 import table1, table2
 from openloop.studies.lim2015.protocol import POSITIVE
 from openloop.studies.lim2015.published import PUBLISHED, SIZES
 
@@ -32,13 +32,5 @@ ITEMS = (
         data=tuple(POSITIVE),
         minutes=1,
         of_paper=(table2.PUBLISHED_ON,),
-    ),
-    Item(
-        name="factorial",
-        title="Which part of MF-ADG carries its gain",
-        function=factorial.factorial,
-        data=factorial.DATA,
-        minutes=22,
-        of_paper=(),
     ),
 )

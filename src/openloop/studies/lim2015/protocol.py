@@ -86,8 +86,8 @@ def parts(liked: Feedback, rng: np.random.Generator) -> tuple[Feedback, Feedback
 def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) -> dict[str, Any]:
     """A fit on the training part of a fold: every user's measures on validation and on test, (measures, U).
 
-    `relevant` (U,) counts the user's test items; `stepped` is the share of updates that took a step. The outcome of a
-    fit that diverges is empty. In a fold, both learners of pairs start from the same factors.
+    `stepped` is the share of updates that took a step. The outcome of a fit that diverges is empty. In a fold, both
+    learners of pairs start from the same factors.
     """
     users, items = given["shape"].tolist()
     ones = np.ones(len(given["user"]), np.float32)
@@ -101,7 +101,6 @@ def trial(given: Given, *, seed: int, fold: int, learner: str, **params: Any) ->
     return {
         "validation": by_user(model, validation, train),
         "test": by_user(model, test, train),
-        "relevant": np.diff(test.user_ptr),
         "stepped": np.mean(model.history_[:, 0]) if learner != SVD else np.nan,
     }
 
@@ -180,7 +179,7 @@ class Fits(NamedTuple):
         """MF-AUC and MF-ADG with more updates."""
         return Competitor(AUC, LONGER * self.updates), Competitor(ADG, LONGER * self.updates)
 
-    def chosen(self, method: Competitor, by: str = CHOSEN_BY) -> list[Fit]:
+    def chosen(self, method: Competitor) -> list[Fit]:
         """In each fold the fit whose setting is best on the validation part."""
         folds: dict[int, list[Fit]] = {fit.setting["fold"]: [] for fit in self.fits}
         for fit in self.fits:
@@ -191,7 +190,7 @@ class Fits(NamedTuple):
                 raise DivergenceError(
                     f"lim2015: every fit of {method} on {self.name} diverges in fold {fold}; give RATES smaller steps."
                 )
-        return [max(fits, key=lambda fit: fit.mean("validation", by)) for fits in folds.values()]
+        return [max(fits, key=lambda fit: fit.mean("validation", CHOSEN_BY)) for fits in folds.values()]
 
     def tried(self, method: Competitor, name: str) -> list[float]:
         """The values of a setting that were tried."""
@@ -202,10 +201,10 @@ class Fits(NamedTuple):
         settings = (((k, v) for k, v in fit.setting.items() if k != "fold") for fit in self.chosen(method))
         return dict(Counter(map(tuple, settings)).most_common(1)[0][0])
 
-    def users(self, method: Competitor, measure: str, part: str = "test", by: str = CHOSEN_BY) -> Floats:
+    def users(self, method: Competitor, measure: str, part: str = "test") -> Floats:
         """A measure of the chosen fits by user, (folds, U)."""
         at = MEASURES.index(measure)
-        return np.stack([fit.outcome[part][at] for fit in self.chosen(method, by)]).astype(np.float64)
+        return np.stack([fit.outcome[part][at] for fit in self.chosen(method)]).astype(np.float64)
 
 
 def fits(run: Run, name: str) -> Fits:

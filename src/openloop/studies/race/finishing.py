@@ -13,11 +13,11 @@ from openloop.core.feedback import Feedback, Floats
 from openloop.core.metric import reaches
 from openloop.studies.kit.results import Cell, Table, Value
 from openloop.studies.kit.running import Run
-from openloop.studies.kit.trials import Outcome, Trial, columns
+from openloop.studies.kit.trials import Outcome, columns
 from openloop.studies.race import measures
-from openloop.studies.race.measures import AUC, MAE, MSE, NDCG, NDCG_ONE, RECALL, USER_AUC
-from openloop.studies.race.protocol import RATINGS, Entrant
-from openloop.studies.race.published import beside
+from openloop.studies.race.entrants import raced
+from openloop.studies.race.measures import AUC, MAE, MSE, NDCG, RECALL, USER_AUC
+from openloop.studies.race.protocol import Entrant
 from openloop.studies.race.user_draws import Resampled, adjusted, resampled, user_draws
 from openloop.support.wording import pvalue
 
@@ -62,45 +62,26 @@ class Ground:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Finish:
-    """An entrant's predictions of the test cells, (seeds, n), by what it learned: ratings, or labels from 3 or 4 on."""
+    """An entrant's predictions of the test cells, (seeds, n), and the settings that were chosen for it."""
 
     name: str
-    entrant: Entrant
-    predictions: Mapping[int, Floats]
+    predictions: Floats
     chosen: tuple[str, ...]
 
-    def scores(self, label: int) -> Floats:
-        """What ranks the cells where positives begin at `label`, (seeds, n)."""
-        return self.predictions[label if label in self.predictions else RATINGS]
 
-
-def learned(entrant: Entrant) -> tuple[int, ...]:
-    """What an entrant learns: ratings once, or the labels of each threshold."""
-    return (RATINGS,) if entrant.learns == "rating" else LABELS
-
-
-def finishes(run: Run, trial: Trial, ground: Ground, entrants: Mapping[str, Entrant], seeds: int) -> list[Finish]:
-    """Every entrant with every seed, by the trial that looks it up by its name."""
+def finishes(run: Run, ground: Ground, entrants: Mapping[str, Entrant], seeds: int) -> list[Finish]:
+    """Every entrant with every seed."""
     asked: list[dict[str, Any]] = [
-        {"entrant": name, "label": label, "seed": run.seed + s, "quick": run.quick}
-        for name, entrant in entrants.items()
-        for label in learned(entrant)
-        for s in range(seeds)
+        {"entrant": name, "seed": run.seed + s, "quick": run.quick} for name in entrants for s in range(seeds)
     ]
-    found = run.map(trial, ground.given, asked, f"racing on {ground.name}")
-    by_name: dict[str, list[tuple[int, Outcome]]] = {name: [] for name in entrants}
-    for setting, outcome in zip(asked, found, strict=True):
-        by_name[setting["entrant"]].append((setting["label"], outcome))
-    return [_finish(name, entrants[name], outcomes) for name, outcomes in by_name.items()]
+    outcomes = run.map(raced, ground.given, asked, f"racing on {ground.name}")
+    by_name = (outcomes[at : at + seeds] for at in range(0, len(outcomes), seeds))
+    return [_finish(name, mine) for name, mine in zip(entrants, by_name, strict=True)]
 
 
-def _finish(name: str, entrant: Entrant, outcomes: Sequence[tuple[int, Outcome]]) -> Finish:
-    predictions = {
-        label: np.array([outcome["prediction"] for which, outcome in outcomes if which == label])
-        for label in learned(entrant)
-    }
-    chosen = tuple(dict.fromkeys(str(outcome["chosen"]) for _, outcome in outcomes))
-    return Finish(name=name, entrant=entrant, predictions=predictions, chosen=chosen)
+def _finish(name: str, outcomes: Sequence[Outcome]) -> Finish:
+    predictions = np.array([outcome["prediction"] for outcome in outcomes])
+    return Finish(name=name, predictions=predictions, chosen=tuple(dict.fromkeys(str(o["chosen"]) for o in outcomes)))
 
 
 def counts_of(run: Run, test: Feedback) -> Floats:
@@ -116,41 +97,32 @@ def standing(test: Feedback, finish: Finish, label: int, cells: Booleans, counts
     """An entrant's metrics where positives begin at `label`, on some of the test cells, averaged over seeds."""
     user, truth, U = test.user[cells], test.rating[cells], test.n_users
     positive = reaches(truth, label)
-    fits = [measures.ranking(user, score[cells], positive, U) for score in finish.scores(label)]
-    if finish.entrant.rates:
-        rated = [measures.rating(user, prediction[cells], truth, U) for prediction in finish.predictions[RATINGS]]
-        fits = [{**ranked, **errors} for ranked, errors in zip(fits, rated, strict=True)]
+    fits = [
+        {
+            **measures.ranking(user, prediction[cells], positive, U),
+            **measures.rating(user, prediction[cells], truth, U),
+        }
+        for prediction in finish.predictions
+    ]
     return {metric: resampled([fit[metric] for fit in fits], counts) for metric in fits[0]}
 
 
 # -- tables --------------------------------------------------------------------------------------------------
 
-SHOWN = (AUC, USER_AUC, NDCG, NDCG_ONE, RECALL, MSE, MAE)
-BESIDE = {AUC: "auc", NDCG_ONE: "ndcg"}  # what the papers print, by their own convention
+SHOWN = (AUC, USER_AUC, NDCG, RECALL, MSE, MAE)
 TESTED = (AUC, USER_AUC, NDCG, MSE, MAE)
 
 
-def standings_table(
-    name: str, caption: str, found: Mapping[str, Standing], entrants: Mapping[str, Entrant], *, printed: bool
-) -> Table:
-    """All entrants by all metrics, beside the published numbers where `printed`."""
+def standings_table(name: str, caption: str, found: Mapping[str, Standing]) -> Table:
+    """All entrants by all metrics."""
     rows: list[tuple[Cell, ...]] = [
-        (who, *(_cell(metric, metrics, entrants[who].printed if printed else "") for metric in SHOWN))
+        (who, *(Value(value=metrics[metric].value, error=metrics[metric].half) for metric in SHOWN))
         for who, metrics in found.items()
     ]
     return Table(
         name=name, caption=caption, columns=("", *SHOWN), rows=tuple(rows),
         error_is="half-width of the 95 % interval over resampled users",
     )  # fmt: skip
-
-
-def _cell(metric: str, metrics: Standing, printed: str) -> Value | None:
-    if metric not in metrics:
-        return None
-    one = metrics[metric]
-    if metric not in BESIDE:
-        return Value(value=one.value, error=one.half)
-    return beside(printed, BESIDE[metric], one.value, one.half)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -170,12 +142,8 @@ class Gap:
 
 
 def gaps(found: Mapping[str, Standing], baseline: str, metric: str) -> dict[str, Gap]:
-    """Every entrant that has the metric, less the baseline."""
-    differences = {
-        who: metrics[metric] - found[baseline][metric]
-        for who, metrics in found.items()
-        if who != baseline and metric in metrics
-    }
+    """Every entrant, less the baseline."""
+    differences = {who: metrics[metric] - found[baseline][metric] for who, metrics in found.items() if who != baseline}
     p = adjusted(differences)
     return {who: Gap(difference=gap, pvalue=p[who]) for who, gap in differences.items()}
 
@@ -184,17 +152,17 @@ def gaps_table(name: str, caption: str, found: Mapping[str, Standing], baseline:
     """Differences to the baseline with their intervals; a star where Holm's p-value is below 5 %."""
     by_metric = {metric: gaps(found, baseline, metric) for metric in TESTED}
     rows: list[tuple[Cell, ...]] = [
-        (who, *(_starred(by_metric[metric].get(who)) for metric in TESTED)) for who in found if who != baseline
+        (who, *(_starred(by_metric[metric][who]) for metric in TESTED)) for who in found if who != baseline
     ]
     return Table(name=name, caption=caption, columns=("", *TESTED), rows=tuple(rows))
 
 
-def _starred(gap: Gap | None) -> str:
-    return "" if gap is None else f"{gap.difference}{' *' if gap.significant else ''}"
+def _starred(gap: Gap) -> str:
+    return f"{gap.difference}{' *' if gap.significant else ''}"
 
 
 def chosen_table(name: str, found: Sequence[Finish]) -> Table:
     """What cross-validation chose."""
     rows = tuple((one.name, "; ".join(one.chosen)) for one in found)
-    caption = "Settings that cross-validation on the log chose, over seeds (and labels, where these are learned)"
+    caption = "Settings that cross-validation on the log chose, over seeds"
     return Table(name=name, caption=caption, columns=("", "chosen"), rows=rows)

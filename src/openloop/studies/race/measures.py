@@ -1,7 +1,7 @@
 """The race's metrics on a test set, as forms in how often each user counts, so that users can be resampled.
 
 A user's candidates are her test cells. Tied cells are not luck: a tied block counts as its average over random order.
-Users without positives have no nDCG, recall or AUC of their own and are left out; the papers count their nDCG as 1.
+Users without positives have no nDCG, recall or AUC of their own and are left out.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from openloop.core.feedback import Array, Floats
 CUT = 5  # of nDCG and recall
 AT_ONCE = 1 << 21  # numbers of a block of draws × rows
 
-AUC, USER_AUC, NDCG, NDCG_ONE, RECALL = "AUC", "AUC per user", "nDCG@5", "nDCG@5, without positives 1", "recall@5"
+AUC, USER_AUC, NDCG, RECALL = "AUC", "AUC per user", "nDCG@5", "recall@5"
 MSE, MAE = "MSE", "MAE"
-RANKING, RATING = (AUC, USER_AUC, NDCG, NDCG_ONE, RECALL), (MSE, MAE)
+RANKING, RATING = (AUC, USER_AUC, NDCG, RECALL), (MSE, MAE)
 
 
 class Form(Protocol):
@@ -86,7 +86,6 @@ def ranking(user: Array, score: npt.ArrayLike, positive: npt.NDArray[np.bool_], 
         AUC: PooledAuc(np.asarray(user), scores, positive),
         USER_AUC: _user_auc(user, scores, positive, users),
         NDCG: MeanForm(np.where(has, ndcg, 0.0), has.astype(np.float64)),
-        NDCG_ONE: MeanForm(*_counted_as_one(ndcg, has, np.bincount(user, minlength=users) > 0)),
         RECALL: MeanForm(np.where(has, hits / np.maximum(relevant, 1), 0.0), has.astype(np.float64)),
     }
 
@@ -120,10 +119,6 @@ def _user_auc(user: Array, score: Floats, positive: npt.NDArray[np.bool_], users
     pairs = relevant * (cells - relevant)
     found = _per_user(u, below, users) / np.maximum(pairs, 1)
     return MeanForm(np.where(pairs > 0, found, 0.0), (pairs > 0).astype(np.float64))
-
-
-def _counted_as_one(ndcg: Floats, has: npt.NDArray[np.bool_], tested: npt.NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    return np.where(has, ndcg, 1.0) * tested, tested.astype(np.float64)
 
 
 def _discounts(places: int) -> Floats:

@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats
-from openloop.core.metric import reaches
 from openloop.selection import select
 from openloop.studies.kit.trials import Given, feedback
 
 FOLDS, QUICK_FOLDS = 4, 2
 FACTORS, QUICK_FACTORS = 20, 8
 REGS = (1.0, 2.0, 3.0, 5.0, 7.0, 10.0, 15.0, 25.0)  # λ of MF, beside a sum over rows
-RATINGS = 0  # in the place of a threshold: the learner is given ratings, not labels
 
 Grid = Mapping[str, Sequence[Any]]
 
@@ -49,17 +47,12 @@ class Start:
 class Entrant(NamedTuple):
     """A learner of the race, and the settings that selection tries; without any it is fitted as it is.
 
-    `weighted`: fits are weighted by 1/p (selection always is under p, unless its `estimator` is naive). `learns` is
-    "rating" or "label"; `rates` says whether predictions are ratings. `printed` is its row in the papers' tables.
+    `weighted`: fits are weighted by 1/p; selection always is under p.
     """
 
     learner: Callable[[Start], Any]
     grid: Grid
     weighted: bool = True
-    estimator: str = "ips"
-    learns: str = "rating"
-    rates: bool = True
-    printed: str = ""
 
     def settings(self, *, quick: bool) -> Grid:
         """The grid; in a quick run the middle two of each list."""
@@ -75,13 +68,11 @@ class Settled(NamedTuple):
     chosen: Mapping[str, Any]
 
 
-def starting(given: Given, *, label: int, seed: int, quick: bool) -> Start:
-    """From the arrays of a trial; `label` is the threshold from which on a rating is a positive, or RATINGS."""
+def starting(given: Given, *, seed: int, quick: bool) -> Start:
+    """From the arrays of a trial."""
     log, p = feedback(given), np.asarray(given["p"], np.float64)
     rows = p[log.user, log.item] if p.ndim == 2 else p
     held = replace(log, propensity=rows)
-    if label != RATINGS:
-        held = replace(held, rating=reaches(log.rating, label).astype(np.float32))
     covariates = {name: given[name] for name in ("user_covariates", "item_covariates") if name in given}
     factors = QUICK_FACTORS if quick else FACTORS
     return Start(log=held, p=p, covariates=covariates, seed=seed, quick=quick, factors=factors)
@@ -94,7 +85,7 @@ def settled(entrant: Entrant, start: Start) -> Settled:
         weight = 1 / np.asarray(start.log.propensity) if entrant.weighted else None
         return Settled(learner.fit(start.log, weight), {})
     found = select(
-        learner, start.log, start.p, grid=grid, metric="mse", estimator=entrant.estimator, folds=start.folds,
+        learner, start.log, start.p, grid=grid, metric="mse", estimator="ips", folds=start.folds,
         weighted=entrant.weighted, threads=1, rng=start.seed,
     )  # fmt: skip
     return Settled(found.model, found.best)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from openloop.data.datasets import Data
 from openloop.studies.kit.results import Claim, Result
 from openloop.studies.kit.running import Run
-from openloop.studies.race.entrants import BASELINE, RACERS, raced
+from openloop.studies.race.entrants import BASELINE, RACERS
 from openloop.studies.race.finishing import (
     LABELS,
     Ground,
@@ -28,7 +28,7 @@ BEST = NAMES[-1]
 def yahoo(run: Run) -> Result:
     """The learners that lead on Coat, and what they must beat; one seed."""
     ground, entrants = yahoo_ground(run.load("yahoo-r3"), run.seed), {name: RACERS[name] for name in NAMES}
-    found, counts = finishes(run, raced, ground, entrants, 1), counts_of(run, ground.test)
+    found, counts = finishes(run, ground, entrants, 1), counts_of(run, ground.test)
     by_label = {
         label: {one.name: standing(ground.test, one, label, ground.everywhere, counts) for one in found}
         for label in LABELS
@@ -36,7 +36,7 @@ def yahoo(run: Run) -> Result:
     tables = [chosen_table("race-yahoo-settings", found)]
     for label, rows in by_label.items():
         caption = f"Yahoo! R3, labels from {label} stars on, {len(ground.test):,} uniform ratings"
-        tables.append(standings_table(f"race-yahoo-{label}", caption, rows, entrants, printed=False))
+        tables.append(standings_table(f"race-yahoo-{label}", caption, rows))
         tables.append(gaps_table(f"race-yahoo-{label}-differences", f"{caption}: less {BASELINE}", rows, BASELINE))
     gap = gaps(by_label[LABELS[0]], BASELINE, MSE)[BEST]
     claim = Claim(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from openloop.core.feedback import Floats
 from openloop.estimators.bounds import generalisation_bound, inaccurate_bound
-from openloop.studies.kit import charts
-from openloop.studies.kit.results import Claim, Figure, Result, Table
+from openloop.studies.kit.results import Claim, Result, Table
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Outcome
 from openloop.studies.schnabel2016.estimates import (
@@ -61,8 +60,7 @@ def bounds(run: Run) -> Result:
     inaccurate = [(name, _inaccurate(truth["truth"], outcome, k), outcome, k) for name, truth, outcome, k in lines]
     return Result(
         item="bounds", data=("ml-100k",),
-        tables=(_tail_table(tails), _uniform_table(uniform, found), _inaccurate_table(inaccurate)),
-        figures=(_figure(tails, uniform, tried),),
+        tables=(_tail_table(tails), _uniform_table(uniform), _inaccurate_table(inaccurate)),
         claims=(
             _holds("Proposition 3.1", list(tails.values()), proven=True),
             _holds("Theorem 4.2", list(uniform.values()), proven=True),
@@ -152,37 +150,26 @@ def _tail_table(tails: Mapping[tuple[float, int, int], Tightness]) -> Table:
     )
     return Table(
         name="bounds-tail", caption="Proposition 3.1 at η = 0.05 and α = 0.25: how far IPS may be from the truth",
-        columns=("", "bound", "95 % of draws within", "ratio", "draws beyond the bound"), rows=rows, appendix=True,
+        columns=("", "bound", "95 % of draws within", "ratio", "draws beyond the bound"), rows=rows,
     )  # fmt: skip
 
 
-def _uniform_table(uniform: Mapping[tuple[float, str], Tightness], found: Mapping[float, Outcome]) -> Table:
+def _uniform_table(uniform: Mapping[tuple[float, str], Tightness]) -> Table:
     rows = tuple(
-        (f"{TITLES[name]}, α = {a}", *_cells(line), *_minimiser(found[a], METRICS.index(name)))
+        (f"{TITLES[name]}, α = {a}", *_cells(line))
         for (a, name), line in sorted(uniform.items(), key=lambda entry: entry[0][1])
     )
     return Table(
         name="bounds-erm", caption="Theorem 4.2 at η = 0.05, H being the five models",
-        columns=(
-            "loss", "bound", "95 % of draws within (largest of H)", "ratio", "draws beyond the bound",
-            "R of the minimiser", "its R − R̂, 95 % of draws below",
-        ),
-        rows=rows, appendix=True,
+        columns=("loss", "bound", "95 % of draws within (largest of H)", "ratio", "draws beyond the bound"), rows=rows,
     )  # fmt: skip
-
-
-def _minimiser(found: Outcome, m: int) -> tuple[float, float]:
-    chosen = found["ips"][:, m].argmin(axis=1)  # (draws,)
-    R, R_hat = found["truth"][m][chosen], found["ips"][np.arange(len(chosen)), m, chosen]
-    return float(R.mean()), float(np.quantile(R - R_hat, 1 - ETA))
 
 
 def _inaccurate_table(lines: Sequence[tuple[str, Tightness, Outcome, int]]) -> Table:
     m = METRICS.index("mae")
     rows = tuple(
         (
-            name, *_cells(line), LARGEST["mae"] * float(found["unlikeness"][:, k].mean()),
-            LARGEST["mae"] * float(found["spread"][:, k].mean()),
+            name, *_cells(line),
             float(np.abs(found["bias"][:, k, m]).max(axis=1).mean()),
         )
         for name, line, found, k in lines
@@ -191,39 +178,10 @@ def _inaccurate_table(lines: Sequence[tuple[str, Tightness, Outcome, int]]) -> T
         name="bounds-inaccurate", caption="Theorem 5.2 at η = 0.05 for MAE, propensities by naive Bayes",
         columns=(
             "", "bound", "95 % of draws within (largest of H)", "ratio", "draws beyond the bound",
-            "of the bound: bias term", "of the bound: spread term", "largest bias by Lemma 5.1",
+            "largest bias by Lemma 5.1",
         ),
-        rows=rows, appendix=True,
+        rows=rows,
     )  # fmt: skip
-
-
-def _figure(
-    tails: Mapping[tuple[float, int, int], Tightness],
-    uniform: Mapping[tuple[float, str], Tightness],
-    tried: Sequence[float],
-) -> Figure:
-    rows = [*_averaged(tails, tried), *_largest(uniform)]
-    chart = charts.lines(rows, "α", "deviation", series="what", facet="panel", log_y=True, y_title="IPS less the truth")
-    caption = (
-        "The bounds at η = 0.05, and within what 95 % of draws fell, over α; Proposition 3.1 averaged over models. The "
-        "paper prints no number about this."
-    )
-    return Figure(name="bounds", caption=caption, rows=tuple(rows), chart=chart.to_dict())
-
-
-def _averaged(tails: Mapping[tuple[float, int, int], Tightness], tried: Sequence[float]) -> Iterator[dict[str, object]]:
-    for m, metric in enumerate(METRICS):
-        for a in tried:
-            lines = [tails[a, m, j] for j in range(len(MODELS))]
-            values = {"bound": np.mean([x.bound for x in lines]), "95 % of draws": np.mean([x.seen for x in lines])}
-            for what, value in values.items():
-                yield {"panel": f"Proposition 3.1, {TITLES[metric]}", "α": a, "what": what, "deviation": float(value)}
-
-
-def _largest(uniform: Mapping[tuple[float, str], Tightness]) -> Iterator[dict[str, object]]:
-    for (a, name), line in uniform.items():
-        for what, value in (("bound", line.bound), ("95 % of draws", line.seen)):
-            yield {"panel": f"Theorem 4.2, {TITLES[name]}", "α": a, "what": what, "deviation": value}
 
 
 # -- claims --------------------------------------------------------------------------------------------------

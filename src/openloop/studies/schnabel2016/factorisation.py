@@ -16,8 +16,8 @@ from openloop.learners.mf import MF
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
 from openloop.studies.kit.charts import lines
-from openloop.studies.kit.grids import EDGES, edge, told
-from openloop.studies.kit.results import Figure, Table, Value
+from openloop.studies.kit.grids import edge
+from openloop.studies.kit.results import Figure, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.statistics import Mean, half_width, paired, standard_error
 from openloop.studies.kit.trials import Given
@@ -63,9 +63,9 @@ def errors_of_fit(
         )  # fmt: skip
         return Validated(beside_average[found.best["reg"]], float(found.table["value"].min()), found.model)  # pyright: ignore[reportArgumentType]
 
-    best, tried = searched(ask, how)
+    best = searched(ask, how)
     e = best.model.scores(np.arange(len(Y))).astype(np.float64) - Y  # (U, I)
-    return {"mse": float(np.mean(e**2)), "mae": float(np.mean(np.abs(e))), "reg": best.reg, "tried": float(tried)}
+    return {"mse": float(np.mean(e**2)), "mae": float(np.mean(np.abs(e))), "reg": best.reg}
 
 
 def _propensities(world: World, log: Feedback, by: str, size: int, stream: Sequence[int]) -> Propensities | None:
@@ -81,14 +81,13 @@ def _propensities(world: World, log: Feedback, by: str, size: int, stream: Seque
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Errors:
-    """A method's errors in one setting, the λ it chose, and how many it tried, one of each a trial."""
+    """A method's errors in one setting, and the λ it chose, one of each a trial."""
 
     method: str
     at: float
     metric: str
     values: Floats
     regs: Floats
-    tried: Floats
 
     @property
     def row(self) -> dict[str, Any]:
@@ -104,11 +103,6 @@ class Errors:
         """The mean, and its standard error."""
         return Value(value=self.values.mean(), error=standard_error(self.values))
 
-    def chosen(self, grid: Sequence[float]) -> str:
-        """The λ that were chosen, and how often."""
-        regs, counts = np.unique(self.regs, return_counts=True)
-        return ", ".join(f"{told(reg, grid)} ({n}×)" for reg, n in zip(regs.tolist(), counts.tolist(), strict=True))
-
 
 def errors(run: Run, Y: Given, method: str, at: float, trials: int, **setting: Any) -> Errors:
     """The errors of a method in one setting, over trials."""
@@ -116,8 +110,8 @@ def errors(run: Run, Y: Given, method: str, at: float, trials: int, **setting: A
     fixed = {"size": 0, **setting, "seed": run.seed, "search": asdict(search(run, setting["loss"]))}
     settings = [{**fixed, "draw": draw} for draw in range(trials)]
     found = run.map(errors_of_fit, Y, settings, f"{method}, {metric.upper()} at {at:g}")
-    values, regs, tried = (np.array([float(outcome[name]) for outcome in found]) for name in (metric, "reg", "tried"))
-    return Errors(method=method, at=at, metric=metric, values=values, regs=regs, tried=tried)
+    values, regs = (np.array([float(outcome[name]) for outcome in found]) for name in (metric, "reg"))
+    return Errors(method=method, at=at, metric=metric, values=values, regs=regs)
 
 
 def search(run: Run, loss: str) -> OutwardSearch:
@@ -156,16 +150,6 @@ def figure(name: str, found: Sequence[Errors], caption: str, *, x_title: str, lo
     return Figure(name=name, caption=said, rows=rows, chart=chart.to_dict())
 
 
-def chosen_table(name: str, found: Mapping[str, Errors], run: Run) -> Table:
-    """The λ of each setting; `found` is by what it is called."""
-    grid = search(run, "squared").regs
-    rows = [(label, one.chosen(grid), float(one.tried.mean())) for label, one in found.items()]
-    return Table(
-        name=f"{name}-lambda", caption="λ that cross-validation chose, in how many trials, and how many λ it tried",
-        columns=("", "λ", "λ tried, on average"), rows=tuple(rows), appendix=True,
-    )  # fmt: skip
-
-
 _FITS = (
     "Eq. 14 as printed: offsets are not penalised. MSE is of fits to the squared loss, MAE of fits to the absolute "
     "loss, whose λ is chosen by MAE. Alternating least squares replace L-BFGS; the objective is the same."
@@ -187,7 +171,7 @@ def notes(found: Sequence[Errors], run: Run) -> tuple[str, ...]:
         "neighbours and goes outwards until the least cross-validated error has a larger one on each side. "
         f"{ends:,} of {sum(len(one.regs) for one in found):,} choices are at an end of the grid."
     )
-    return chosen, *((outwards, *((EDGES,) if ends else ())) if len(grid) > 2 else ()), _FITS, _ends_of_fits(run)
+    return chosen, *((outwards,) if len(grid) > 2 else ()), _FITS, _ends_of_fits(run)
 
 
 def _start(run: Run, loss: str) -> float:

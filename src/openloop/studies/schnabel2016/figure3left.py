@@ -16,13 +16,11 @@ from openloop.studies.schnabel2016.factorisation import (
     TRIALS,
     Errors,
     below,
-    chosen_table,
     difference,
     errors,
     figure,
     notes,
 )
-from openloop.studies.schnabel2016.fit_checks import check_note, check_table, checked
 from openloop.studies.schnabel2016.worlds import complete
 from openloop.support.wording import chance, pvalue
 
@@ -42,18 +40,13 @@ def figure3left(run: Run) -> Result:
     }
     every = [one for pair in found.values() for one in pair]
     fitted = [one for one in every if one.at < 1 or one.method == "MF-Naive"]
-    fits = checked(run, completion.given)
-    chosen = {f"{one.metric.upper()}, α = {one.at:g}, {one.method}": one for one in fitted}
     return Result(
         item="figure3left",
         data=("ml-100k",),
-        tables=(
-            *(_table(found, metric) for metric in METRICS.values()),
-            chosen_table("figure3left", chosen, run), check_table(fits, run),
-        ),
+        tables=tuple(_table(found, metric) for metric in METRICS.values()),
         figures=(figure("figure3left", every, _CAPTION, x_title="α (1: no selection bias)", log_x=False),),
         claims=tuple(_claim(found, metric) for metric in METRICS.values()),
-        notes=(str(completion), _MCAR, _MAE, *notes(fitted, run), check_note(fits)),
+        notes=(str(completion), _MCAR, _MAE, *notes(fitted, run)),
     )  # fmt: skip
 
 

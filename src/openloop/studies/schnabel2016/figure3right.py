@@ -14,7 +14,6 @@ from openloop.studies.schnabel2016.factorisation import (
     TRIALS,
     Errors,
     below,
-    chosen_table,
     difference,
     errors,
     figure,
@@ -37,11 +36,10 @@ def figure3right(run: Run) -> Result:
     bayes = [over_trials("MF-IPS-NB", size, by="bayes", size=size) for size in sizes]
     naive, known = over_trials("MF-Naive", sizes[0], by="naive"), over_trials("MF-IPS", sizes[0], by="known")
     drawn = [*bayes, *(replace(one, at=size) for one in (naive, known) for size in sizes)]
-    chosen = {**{_named(one): one for one in bayes}, "MF-IPS, known p": known, "MF-Naive": naive}
     return Result(
         item="figure3right",
         data=("ml-100k",),
-        tables=(_table(bayes, naive, known), chosen_table("figure3right", chosen, run)),
+        tables=(_table(bayes, naive, known),),
         figures=(figure("figure3right", drawn, _CAPTION, x_title="ratings in the uniform sample", log_x=True),),
         claims=(_claim(bayes, naive),),
         notes=(str(completion), _BAYES, _SAME, *notes([*bayes, naive, known], run)),
@@ -53,10 +51,7 @@ _BAYES = (
     "Propensities by Naive Bayes (Eq. 18), with P(Y = r) by the Laplace estimator from a uniform sample of the cells, "
     "which is drawn anew in each trial. MF-Naive and MF-IPS do not depend on its size."
 )
-_SAME = (
-    "MF-Naive and MF-IPS with known propensities are those of figure3left at the same α. It has checks of how far fits "
-    "go and of the search for λ."
-)
+_SAME = "MF-Naive and MF-IPS with known propensities are those of figure3left at the same α."
 
 
 def _named(one: Errors) -> str:

@@ -13,7 +13,6 @@ from openloop.learners.joint_mnar import JointMNAR
 from openloop.learners.mixture_mnar import MixtureMNAR
 from openloop.learners.ordinal_mf import OrdinalMF
 from openloop.selection import select
-from openloop.studies.kit.grids import told
 from openloop.studies.kit.results import Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, Outcome, Setting, Trial, feedback
@@ -21,7 +20,6 @@ from openloop.studies.schnabel2016.factorisation import METRICS
 from openloop.studies.schnabel2016.real_data import (
     FACTORS,
     FOLDS,
-    LOSSES,
     PreparedData,
     Tested,
     losses,
@@ -49,7 +47,7 @@ Predictions = dict[str, npt.NDArray[Any]]
 def ordinal_predicted(given: Given, *, factors: int, seed: int, sweeps: int, burn: int, thin: int) -> Predictions:
     """A trial: HL-MAR, which takes the ratings of the log as a sample of all."""
     model = OrdinalMF(factors, sweeps=sweeps, burn=burn, thin=thin, chains=1, threads=1, rng=seed).fit(feedback(given))
-    return _told(model, given) | _mixed(model.diagnostics_)
+    return _told(model, given)
 
 
 def joint_predicted(given: Given, *, factors: int, seed: int, sweeps: int, burn: int, thin: int) -> Predictions:
@@ -59,7 +57,7 @@ def joint_predicted(given: Given, *, factors: int, seed: int, sweeps: int, burn:
     model = JointMNAR(
         factors, unobserved=share, sweeps=sweeps, burn=burn, thin=thin, chains=1, threads=1, rng=seed
     ).fit(log)
-    return _told(model, given) | _mixed(model.diagnostics_)
+    return _told(model, given)
 
 
 def mixture_predicted(given: Given, *, missing: str, seed: int, components: Sequence[int]) -> Predictions:
@@ -69,7 +67,7 @@ def mixture_predicted(given: Given, *, missing: str, seed: int, components: Sequ
         learner, feedback(given), grid={"components": components}, metric="mse", folds=FOLDS, threads=1, rng=seed,
         estimator="naive",
     )  # fmt: skip
-    return _told(found.model, given) | {"components": np.array(found.best["components"])}
+    return _told(found.model, given)
 
 
 def _told(model: Any, given: Given) -> Predictions:
@@ -77,12 +75,6 @@ def _told(model: Any, given: Given) -> Predictions:
     proba, levels = model.predict_proba(given["test_user"], given["test_item"]), model.levels_.astype(np.float64)
     middle = (proba.cumsum(axis=1) < 0.5).sum(axis=1)
     return {"mean": proba @ levels, "median": levels[np.minimum(middle, len(levels) - 1)]}
-
-
-def _mixed(diagnostics: Mapping[str, Mapping[str, float]]) -> Predictions:
-    """The worst of what is watched."""
-    watched = list(diagnostics.values())
-    return {"rhat": np.array(max(d["rhat"] for d in watched)), "ess": np.array(min(d["ess"] for d in watched))}
 
 
 TRIALS: dict[str, Trial] = {"hl-mnar": joint_predicted, "hl-mar": ordinal_predicted}
@@ -93,11 +85,11 @@ TRIALS: dict[str, Trial] = {"hl-mnar": joint_predicted, "hl-mar": ordinal_predic
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Rivals:
-    """The joint models by both losses, their medians by the absolute one, and how they were chosen and mixed."""
+    """The joint models by both losses, and their medians by the absolute one."""
 
     means: tuple[Tested, ...]
     medians: tuple[Tested, ...]
-    tables: tuple[Table, ...]
+    table: Table
 
 
 def rivals(run: Run, data: PreparedData, seeds: int, name: str) -> Rivals:
@@ -107,22 +99,20 @@ def rivals(run: Run, data: PreparedData, seeds: int, name: str) -> Rivals:
     mixtures = [one for by in MIXTURES for one in _mixtures(run, data.given, by, seeds, name)]
     runs, rating = [*sampled, *mixtures], data.test.rating
     means, medians = [r.tested("mean") for r in runs], [r.tested("median") for r in runs if r.loss == "absolute"]
-    tables = median_table(name, medians, rating), explored_table(name, explored, rating), mixing_table(name, sampled)
-    return Rivals(means=tuple(means), medians=tuple(medians), tables=tables)
+    return Rivals(means=tuple(means), medians=tuple(medians), table=median_table(name, medians, rating))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Ran:
-    """The outcomes of a model for each seed, with what was chosen for it by one loss."""
+    """The outcomes of a model for each seed, as it was chosen by one loss."""
 
     by: str
     loss: str
     outcomes: Sequence[Outcome]
-    chosen: tuple[str, ...]
 
     def tested(self, kind: str) -> Tested:
         predictions = np.array([outcome[kind] for outcome in self.outcomes])
-        return Tested(by=self.by, loss=self.loss, predictions=predictions, chosen=self.chosen)
+        return Tested(by=self.by, loss=self.loss, predictions=predictions)
 
 
 def _explored(run: Run, given: Given, by: str, name: str) -> dict[int, Outcome]:
@@ -138,7 +128,7 @@ def _sampled(
     for loss in METRICS:
         d = min(first, key=lambda d: float(losses(first[d]["mean"], data.test.rating, loss).mean()))
         others = _chains(run, data.given, by, name, [(d, run.seed + s) for s in range(1, seeds)])
-        yield _Ran(by=by, loss=loss, outcomes=[first[d], *others], chosen=(f"d = {told(d, list(first))}",))
+        yield _Ran(by=by, loss=loss, outcomes=[first[d], *others])
 
 
 def _chains(run: Run, given: Given, by: str, name: str, asked: Sequence[tuple[int, int]]) -> list[Outcome]:
@@ -153,8 +143,7 @@ def _mixtures(run: Run, given: Given, by: str, seeds: int, name: str) -> Iterato
         {"missing": by, "seed": run.seed + s, "components": components} for s in range(seeds)
     ]  # fmt: skip
     outcomes = run.map(mixture_predicted, given, settings, f"{RIVALS[by]} on {name}")
-    chosen = tuple(f"{told(int(o['components']), components)} components" for o in outcomes)
-    yield from (_Ran(by=by, loss=loss, outcomes=outcomes, chosen=chosen) for loss in METRICS)
+    yield from (_Ran(by=by, loss=loss, outcomes=outcomes) for loss in METRICS)
 
 
 # -- tables --------------------------------------------------------------------------------------------------
@@ -170,42 +159,6 @@ def median_table(name: str, medians: Sequence[Tested], rating: npt.NDArray[Any])
         columns=("", "MAE"),
         rows=tuple((by, Value(value=e.mean(), error=spread_over_seeds(e))) for by, e in errors),
         error_is="standard deviation over seeds",
-    )
-
-
-def explored_table(name: str, explored: Mapping[str, Mapping[int, Outcome]], rating: npt.NDArray[Any]) -> Table:
-    """Test errors by d, of the first seed."""
-    rows = [
-        (f"{RIVALS[by]}, d = {d}", *(float(losses(o["mean"], rating, loss).mean()) for loss in LOSSES))
-        for by, found in explored.items()
-        for d, o in found.items()
-    ]
-    return Table(
-        name=f"table2-{name}-explored",
-        caption=f"{name}: test errors of the first seed by d. The paper reports the best of them, so the table above "
-        "does; with more than one d that favours HL-MNAR and HL-MAR over all other rows",
-        columns=("", "MAE", "MSE"),
-        rows=tuple(rows),
-        appendix=True,
-    )
-
-
-def mixing_table(name: str, sampled: Sequence[_Ran]) -> Table:
-    """The worst diagnostics over the seeds of each model and loss."""
-    rows = [
-        (
-            f"{RIVALS[r.by]}, {METRICS[r.loss].upper()}: {r.chosen[0]}", max(float(o["rhat"]) for o in r.outcomes),
-            min(float(o["ess"]) for o in r.outcomes),
-        )
-        for r in sampled
-    ]  # fmt: skip
-    return Table(
-        name=f"table2-{name}-mixing",
-        caption=f"{name}: the largest split R̂ and the fewest effective draws of what is watched in the chains, over "
-        "seeds: thresholds, log-likelihood and mean prediction, and m, s and t of HL-MNAR",
-        columns=("", "split R̂", "effective draws"),
-        rows=tuple(rows),
-        appendix=True,
     )
 
 

@@ -17,7 +17,6 @@ from openloop.learners.mf import MF
 from openloop.propensity.logistic import Logistic
 from openloop.propensity.naive_bayes import NaiveBayes
 from openloop.selection import select
-from openloop.studies.kit.grids import told
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, columns, feedback
 from openloop.studies.schnabel2016.factorisation import METRICS
@@ -63,12 +62,7 @@ def predicted(
         grid={"bias_reg": OFFSETS, "factors": factors, "reg": list(beside_average)},
         metric=METRICS[loss], folds=FOLDS, threads=1, rng=seed, estimator="ips" if weighted else "naive",
     )  # fmt: skip
-    best = found.best
-    return {
-        "prediction": found.model.predict(given["test_user"], given["test_item"]).astype(np.float64),
-        "factors": np.array(best["factors"]), "lambda": np.array(beside_average[best["reg"]]),
-        "penalised": np.array(best["bias_reg"] is None),
-    }  # fmt: skip
+    return {"prediction": found.model.predict(given["test_user"], given["test_item"]).astype(np.float64)}
 
 
 # -- the data sets -------------------------------------------------------------------------------------------
@@ -134,12 +128,11 @@ def yahoo(log: Feedback, uniform: Feedback, seed: int) -> PreparedData:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Tested:
-    """A method's predictions of the test cells by one loss, (seeds, n), and what was chosen for each seed."""
+    """A method's predictions of the test cells by one loss, (seeds, n)."""
 
     by: str
     loss: str
     predictions: Floats
-    chosen: tuple[str, ...]
 
     def losses(self, rating: npt.NDArray[Any]) -> Floats:
         """δ of each test cell, (seeds, n): Eq. 2 or 3."""
@@ -172,15 +165,6 @@ def tested(run: Run, given: Given, methods: Sequence[str], seeds: int, name: str
     found = run.map(predicted, given, asked, f"learning on {name}")
     together = [found[first : first + seeds] for first in range(0, len(found), seeds)]
     return [
-        Tested(
-            by=setting["by"], loss=setting["loss"], predictions=np.array([o["prediction"] for o in outcomes]),
-            chosen=tuple(_chosen(o, **options) for o in outcomes),
-        )
+        Tested(by=setting["by"], loss=setting["loss"], predictions=np.array([o["prediction"] for o in outcomes]))
         for setting, outcomes in zip(asked[::seeds], together, strict=True)
     ]  # fmt: skip
-
-
-def _chosen(outcome: Mapping[str, npt.NDArray[Any]], *, factors: Sequence[int], lambdas: Sequence[float]) -> str:
-    offsets = "penalised" if outcome["penalised"] else "free"
-    d, reg = told(int(outcome["factors"]), factors), told(float(outcome["lambda"]), lambdas)
-    return f"d = {d}, λ = {reg}, offsets {offsets}"

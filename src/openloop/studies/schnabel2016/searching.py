@@ -11,14 +11,13 @@ from typing import Any, NamedTuple
 class OutwardSearch:
     """The λ that may be tried, in order; the place where the search starts; and when a fit ends.
 
-    `whole` tries all λ. A fit ends when a sweep gains less than `tol` of the objective, or after `sweeps`.
+    A fit ends when a sweep gains less than `tol` of the objective, or after `sweeps`.
     """
 
     regs: Sequence[float]
     start: int
     tol: float
     sweeps: int
-    whole: bool = False
 
 
 class Validated(NamedTuple):
@@ -32,14 +31,14 @@ class Validated(NamedTuple):
 Ask = Callable[[Sequence[float]], Validated]  # cross-validates some λ, always on the same folds
 
 
-def searched(ask: Ask, search: OutwardSearch) -> tuple[Validated, int]:
-    """The best λ, and how many were tried.
+def searched(ask: Ask, search: OutwardSearch) -> Validated:
+    """The best λ.
 
     First the start and its two neighbours. While the best is at an end of those tried, the next λ beyond that end. So
     the best has a worse neighbour on each side, or is at an end of the grid.
     """
     regs, n = list(search.regs), len(search.regs)
-    low, high = (0, n) if search.whole else (max(search.start - 1, 0), min(search.start + 2, n))
+    low, high = max(search.start - 1, 0), min(search.start + 2, n)
     best = ask(regs[low:high])
     while True:
         at = regs.index(best.reg)
@@ -50,5 +49,5 @@ def searched(ask: Ask, search: OutwardSearch) -> tuple[Validated, int]:
             high += 1
             beyond = ask(regs[high - 1 : high])
         else:
-            return best, high - low
+            return best
         best = min(best, beyond, key=lambda found: found.value)  # of equals the one nearer to the start

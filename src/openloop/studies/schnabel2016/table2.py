@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from openloop.core.feedback import Feedback, Floats
-from openloop.studies.kit.grids import EDGES
 from openloop.studies.kit.results import Cell, Claim, Result, Table, Value
 from openloop.studies.kit.running import Run
 from openloop.studies.schnabel2016 import joint_models
@@ -107,7 +106,7 @@ def of_data_set(run: Run, name: str, data: PreparedData, seeds: int) -> tuple[li
     if not fresh.all():
         caption = f"{name}: errors without the {int((~fresh).sum()):,} test cells that are in the log too"
         tables.append(error_table(name, test, found, fresh, caption))
-    tables += [*significance_tables(name, compared), *joint.tables, chosen_table(name, found)]
+    tables += [*significance_tables(name, compared), joint.table]
     return tables, list(claims(name, test, found, compared))
 
 
@@ -202,18 +201,6 @@ def significance_tables(name: str, compared: MethodGaps) -> Iterator[Table]:
 
 def _pair(c: MethodGap) -> str:
     return f"{PRINTED[c.a]} less {PRINTED[c.b]}"
-
-
-def chosen_table(name: str, found: Sequence[Tested]) -> Table:
-    """What cross-validation chose."""
-    rows = [(f"{NAMES[one.by]}, {METRICS[one.loss].upper()}", "; ".join(dict.fromkeys(one.chosen))) for one in found]
-    caption = (
-        f"{name}: settings that cross-validation on the self-selected ratings chose, over seeds; d of HL-MNAR and "
-        f"HL-MAR by the test set. {EDGES}"
-    )
-    return Table(
-        name=f"table2-{name}-settings", caption=caption, columns=("", "chosen"), rows=tuple(rows), appendix=True
-    )
 
 
 # -- claims --------------------------------------------------------------------------------------------------

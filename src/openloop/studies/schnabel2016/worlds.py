@@ -19,7 +19,8 @@ from openloop.kernels.ranking import ranks
 from openloop.learners.mf import MF
 from openloop.metrics.naming import metric
 from openloop.metrics.rating import midpoints
-from openloop.sources.arrays.rows import Outcome, Rows, gains
+from openloop.blocks.block import Outcome
+from openloop.moments.rows import Rows, gains
 from openloop.studies.kit.grids import EDGES, told
 from openloop.studies.kit.running import Run
 from openloop.studies.kit.trials import Given, columns, feedback
@@ -144,7 +145,7 @@ def losses(world: World, metrics: Sequence[str], tie_breaks: np.random.Generator
     Y = world.ratings.ravel().astype(np.float64)  # (U·I,)
     rows = Rows(
         user=np.repeat(np.arange(U, dtype=np.int32), I), rating=Y, relevant=np.greater_equal(Y, 4.0).astype(np.float64),
-        cells=np.full(U, float(I)), middles=midpoints(np.unique(Y)),
+        cells=np.full(U, float(I)), user_start=np.array([0, U]), middles=midpoints(np.unique(Y)),
     )  # fmt: skip
     wanted = [metric(name) for name in metrics]
     found = np.empty((len(metrics), len(world.predictions), U * I))

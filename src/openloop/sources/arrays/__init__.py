@@ -1,1 +1,0 @@
-"""Rows in memory: a Feedback and models as a source of Moments."""

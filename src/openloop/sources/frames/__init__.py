@@ -1,1 +1,0 @@
-"""Rows that stay in their engine: a log frame and prediction frames as a source of Moments."""
