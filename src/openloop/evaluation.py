@@ -241,7 +241,7 @@ def _default_metrics(models: Mapping[str, Any], given: Mapping[str, Any]) -> dic
 
 def refuse_shown(verb: str, given: Iterable[str]) -> None:
     """Refuse options of impressions where the log is none."""
-    from openloop.sources.impressions.question import OF_FRAMES
+    from openloop.impressions.question import OF_FRAMES
 
     for name in given:
         if name in ("candidates", "request", *OF_FRAMES):
@@ -249,8 +249,8 @@ def refuse_shown(verb: str, given: Iterable[str]) -> None:
 
 
 def _of_impressions(given: Mapping[str, Any]) -> Comparison:
-    from openloop.sources.impressions.comparing import compare_shown
-    from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
+    from openloop.impressions.comparing import compare_shown
+    from openloop.impressions.question import ShownQuestion, refuse_ignored
 
     refuse_ignored("evaluate", changed(evaluate, given), ShownQuestion, given["log"])
     return compare_shown(

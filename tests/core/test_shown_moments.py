@@ -9,8 +9,8 @@ import pytest
 
 from openloop.core.shown_moments import BY_POSITION, OVER_ROWS, ShownMoments, merged
 from openloop.errors import AlignmentError
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.source import impression_source
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.source import impression_source
 from tests.click_cases import log_of, taken, world
 from tests.examples import same
 from tests.facts import facts

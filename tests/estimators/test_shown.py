@@ -13,8 +13,8 @@ from openloop.core.impressions import Impressions
 from openloop.core.shown_moments import Examined
 from openloop.errors import NameFormatError, UndefinedError
 from openloop.estimators.shown import METHODS, reach, shown_method, shown_metric
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.source import impression_source
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.source import impression_source
 from tests.click_cases import ALL, Fitted, apart, cut, log_of, randomised, world
 from tests.examples import same
 from tests.facts import facts

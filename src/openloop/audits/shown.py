@@ -20,9 +20,9 @@ from openloop.core.impressions import Impressions
 from openloop.core.weights import THIN_SAMPLE
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.estimators.shown import FEW_CLICKS, FULL_REACH, NOISE, ShownMethod, reach
-from openloop.sources.impressions.comparing import ShownSource, conclude_shown, shown_source
-from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
-from openloop.sources.impressions.source import ImpressionSource
+from openloop.impressions.comparing import ShownSource, conclude_shown, shown_source
+from openloop.impressions.question import ShownQuestion, refuse_ignored
+from openloop.impressions.source import ImpressionSource
 from openloop.support.clock import start
 from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent

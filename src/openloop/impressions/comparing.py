@@ -13,8 +13,8 @@ from openloop.core.impressions import Impressions
 from openloop.core.shown_moments import ShownMoments
 from openloop.errors import UndefinedError
 from openloop.estimators.shown import ShownMethod
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.support import LogSupport
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.support import LogSupport
 from openloop.support.wording import reasons
 
 Kind = tuple[str, bool]  # of weights, and whether something is imputed
@@ -52,10 +52,10 @@ def compare_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQu
 def shown_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion, until: ExitStack) -> ShownSource:
     """The rankers and the log, checked and ready to be asked for moments `until` what an engine holds is given back."""
     if isinstance(log, Impressions):
-        from openloop.sources.impressions.source import impression_source
+        from openloop.impressions.source import impression_source
 
         return impression_source(models, log, exam, asked)
-    from openloop.sources.impressions.frames import frame_source
+    from openloop.impressions.frames import frame_source
 
     return frame_source(models, log, exam, asked, until)
 

@@ -12,7 +12,7 @@ from openloop.core.feedback import Array, Floats
 from openloop.core.impressions import Impressions
 from openloop.errors import InputError
 from openloop.kernels.shown_lists import totals
-from openloop.sources.impressions.rankers import Ranking
+from openloop.impressions.rankers import Ranking
 
 FOLDS = 2
 SHRINKAGE = 20.0  # an item with so much Σθ is as near to the mean as to its own rate

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.source import impression_source
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.source import impression_source
 from tests.click_cases import log_of, taken, world
 from tests.examples import same
 

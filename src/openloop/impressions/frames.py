@@ -14,10 +14,10 @@ from openloop.core.feedback import Array, Floats, distinct
 from openloop.core.shown_moments import Examined, ShownMoments
 from openloop.errors import InputError
 from openloop.estimators.shown import EXAMINED
-from openloop.sources.impressions.examined import examined_by
-from openloop.sources.impressions.joining import JoinedRows, join_rankers
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.support import LogSupport
+from openloop.impressions.examined import examined_by
+from openloop.impressions.joining import JoinedRows, join_rankers
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.support import LogSupport
 from openloop.support.frames import MAX_COLUMNS, collected, flag, only_row, plain_ids
 
 SUMS = ("shown", "requests", "weight", "wgain", "matches", "squares", "clicks", "click_squares")

@@ -20,8 +20,8 @@ from openloop.sources import rules
 from openloop.sources.frames.holding import held
 from openloop.sources.frames.model_tables import number_facts
 from openloop.sources.frames.opening import EngineTable, opened
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.tables import id_columns, value_columns
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.tables import id_columns, value_columns
 from openloop.support.fields import fields_of
 from openloop.support.frames import absent, flag, only_row, rows
 from openloop.support.wording import counted

@@ -18,8 +18,8 @@ from openloop.errors import AlignmentError, PredictionError
 from openloop.kernels.selecting import best
 from openloop.kernels.shown_lists import ranks_in_lists, reordered
 from openloop.sources.functions import OfIds
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.tables import RankedLists, ranked_lists, read_table, row_probabilities
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.tables import RankedLists, ranked_lists, read_table, row_probabilities
 from openloop.sources.outcomes import refuse_unwrapped
 from openloop.sources.recoding import by_id, told
 

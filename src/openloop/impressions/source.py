@@ -15,11 +15,11 @@ from openloop.errors import InputError, UndefinedError
 from openloop.estimators.shown import EXAMINED
 from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
 from openloop.kernels.shown_lists import position_facts, prefix_hits, totals, weighted_sums
-from openloop.sources.impressions.examined import examined_by
-from openloop.sources.impressions.imputing import ImputedRewards
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.rankers import Ranking, ranking
-from openloop.sources.impressions.support import LogSupport
+from openloop.impressions.examined import examined_by
+from openloop.impressions.imputing import ImputedRewards
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.rankers import Ranking, ranking
+from openloop.impressions.support import LogSupport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.sources.impressions.examined import examined_by
+from openloop.impressions.examined import examined_by
 from tests.click_cases import log_of, randomised
 from tests.examples import same
 from tests.facts import facts

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from openloop.sources.impressions.support import LogSupport
+from openloop.impressions.support import LogSupport
 
 FULL = LogSupport(
     requests=True, whole=True, propensity=True, exposure=True, prefix=True, slate=True, shuffled=True, pool=True,

@@ -20,7 +20,7 @@ from openloop.data.encoding import find
 from openloop.data.frames import open_frame
 from openloop.errors import ColumnError, InputError, PredictionError, listing, quoted
 from openloop.sources import rules
-from openloop.sources.impressions.question import ShownQuestion
+from openloop.impressions.question import ShownQuestion
 from openloop.sources.predictions import unknown_ids, written_numbers
 
 if TYPE_CHECKING:
