@@ -51,6 +51,6 @@ def test_kernels_are_their_twins(seed):
     for found, wanted in zip(lists.weighted_sums(*given), lists.weighted_sums_plain(*given), strict=True):
         np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-14)
     for found, wanted in zip(
-        lists.position_facts(w, gain, position, 5), lists.position_facts_plain(w, gain, position, 5), strict=True
+        lists.place_facts(w, gain, position - 1, 5), lists.place_facts_plain(w, gain, position - 1, 5), strict=True
     ):
         np.testing.assert_allclose(found, wanted, rtol=1e-12)

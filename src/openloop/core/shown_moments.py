@@ -6,16 +6,14 @@ kind: sips, rips, iips, pbm, pi, affine, or that of dcg.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass
 
 import numpy as np
 
-from openloop.core.feedback import Array, Floats, frozen
+from openloop.core.feedback import Floats, frozen
 from openloop.errors import AlignmentError
 
 BY_POSITION = ("shown", "wgain", "weight")
-OVER_ROWS = ("matches", "squares", "click_squares", "clicks", "slope_wgain", "slope_wtheta")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -69,7 +67,6 @@ class ShownMoments:
     denominator: str = "propensity"
     per: str = "request"
     reordered: bool = False  # the model reorders what was shown
-    ids: Array | None = field(default=None, repr=False)  # names of the clusters, where rows came from a frame
 
     def __post_init__(self) -> None:
         shape = self.shown.shape
@@ -103,42 +100,3 @@ class ShownMoments:
     def units(self) -> Floats:
         """What the value is a mean over, by cluster (U,): requests, or for ctr the positions shown."""
         return self.shown.sum(axis=1) if self.metric == "ctr" else self.requests
-
-    def __add__(self, other: ShownMoments) -> ShownMoments:
-        """The moments of the whole from those of two parts of its requests."""
-        if (self.kind, self.metric, self.depth) != (other.kind, other.metric, other.depth):
-            raise AlignmentError("ShownMoments: only moments of one kind of weights, one metric and one depth merge.")
-        a, b = (self, other) if _same(self.ids, other.ids) else _aligned(self, other)
-        if a.n_clusters != b.n_clusters:
-            msg = f"ShownMoments: parts of {a.n_clusters:,} and {b.n_clusters:,} clusters are not parts of one log."
-            raise AlignmentError(msg)
-        summed = {name: getattr(a, name) + getattr(b, name) for name in (*BY_POSITION, *OVER_ROWS, "requests")}
-        direct = None if a.direct is None or b.direct is None else a.direct + b.direct
-        return replace(a, **summed, direct=direct)
-
-
-def merged(parts: list[ShownMoments]) -> ShownMoments:
-    """The moments of the whole from those of its parts."""
-    return reduce(lambda a, b: a + b, parts)
-
-
-def _same(a: Array | None, b: Array | None) -> bool:
-    return a is b or (a is not None and b is not None and np.array_equal(a, b))
-
-
-def _aligned(a: ShownMoments, b: ShownMoments) -> tuple[ShownMoments, ShownMoments]:
-    """Both on the union of their clusters; one that is absent from a part has zero sums there."""
-    if a.ids is None or b.ids is None:
-        raise AlignmentError("ShownMoments: one side names its clusters and the other does not; name both or neither.")
-    ids = np.union1d(a.ids, b.ids)
-    return _spread(a, a.ids, ids), _spread(b, b.ids, ids)
-
-
-def _spread(part: ShownMoments, own: Array, ids: Array) -> ShownMoments:
-    at, found = np.searchsorted(ids, own), dict[str, Floats]()
-    for name in (*BY_POSITION, "requests", "direct"):
-        values = getattr(part, name)
-        if values is not None:
-            found[name] = np.zeros((len(ids), *values.shape[1:]))
-            found[name][at] = values
-    return replace(part, **found, ids=ids)
