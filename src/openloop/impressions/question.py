@@ -37,7 +37,6 @@ class ShownQuestion:
     slate: str | None = None
     shuffled: str | None = None
     pool: str | None = None
-    max_users: int = 2_000_000
     measures: tuple[str, ...] = field(init=False)
     methods: tuple[ShownMethod, ...] = field(init=False)
 

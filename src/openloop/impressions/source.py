@@ -1,231 +1,224 @@
-"""`ImpressionSource`: rows in memory; each ranker's weights of a kind, and their sums by cluster and position."""
+"""`ShownSource`: rankers and a log of impressions, answered by passes over blocks of its clusters."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
-from openloop.core.feedback import Array, Floats, Ints
+from openloop.blocks.passes import run_blocks
+from openloop.blocks.store import Budget, bounds
+from openloop.core.feedback import Floats, Ints
+from openloop.core.impression_columns import fingerprint_of, rows_digest
 from openloop.core.impressions import Impressions
 from openloop.core.shown_moments import Examined, ShownMoments
-from openloop.errors import InputError, UndefinedError
-from openloop.estimators.shown import EXAMINED
-from openloop.kernels.examining import BELOW, ExaminedRows, examined_slopes, examined_weights
-from openloop.kernels.shown_lists import position_facts, prefix_hits, totals, weighted_sums
-from openloop.impressions.examined import examined_by
-from openloop.impressions.imputing import ImputedRewards
+from openloop.data.impressions import ShownColumns
+from openloop.errors import UndefinedError
+from openloop.impressions.examined import examined_by, theta_of
+from openloop.impressions.imputing import FoldRows, ImputedRewards, fold_rows
+from openloop.impressions.logs import (
+    DealtLog,
+    ShownBlock,
+    ShownLog,
+    deal_impressions,
+    deal_scanned,
+    scanned_impressions,
+)
 from openloop.impressions.question import ShownQuestion
-from openloop.impressions.rankers import Ranking, ranking
+from openloop.impressions.rankers import Ranking, is_row_ranks, ranker, row_ranks
+from openloop.impressions.reduction import Kind, ShownReduction, ShownSums
 from openloop.impressions.support import LogSupport
+from openloop.impressions.tables import TableFacts
+from openloop.support.fields import fields_of
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ImpressionSource:
-    """A log, what each ranker says of it, and θ. `counts` are the requests (U,) and shown rows (U, K) by cluster."""
+class Survey:
+    """What a first pass tells of the requests of all blocks."""
 
-    log: Impressions
-    rankings: Mapping[str, Ranking]
-    examined: Examined | None
-    support: LogSupport
+    requests: int
+    gapless: bool
+    digest: int
     imputed: ImputedRewards | None
-    depth: Ints  # (N,) K_n
-    notes: tuple[str, ...] = ()
-    counts: dict[bool, tuple[Floats, Floats]] = field(default_factory=dict[bool, tuple[Floats, Floats]])
 
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The names of the rankers."""
-        return tuple(self.rankings)
+
+class ShownSource:
+    """Rankers and a log, checked; what has been reduced once is kept."""
+
+    def __init__(self, models: Mapping[str, Any], log: Any, exam: Any, question: ShownQuestion) -> None:
+        self.models = tuple(models)
+        self.log = log if isinstance(log, Impressions) else None
+        self._question, budget = question, Budget()
+        ranks = {name: row_ranks(name, model, log) for name, model in models.items() if is_row_ranks(model)}
+        deal: Any = deal_scanned if self.log is None else deal_impressions
+        self._dealt: DealtLog = deal(_opened(log, question) if self.log is None else log, ranks, budget)
+        self._bounds = [(first, last) for first, last in bounds(self._dealt.store.rows) if self._has_rows(first, last)]
+        theta = theta_of(exam, self._dealt.depth)
+        self._rankers = {name: ranker(name, model, self._dealt, question, budget) for name, model in models.items()}
+        survey = self._surveyed(theta)
+        n_clusters = len(self._dealt.population.users)
+        fingerprint = fingerprint_of(survey.requests, n_clusters, len(self._dealt.population.items), survey.digest)
+        self._examined = examined_by(exam, theta, fingerprint, n_clusters)
+        self._requests = survey.requests
+        self.support = self._supported(survey, self._examined)
+        self._reduction = ShownReduction(
+            examined=self._examined, denominator=self.support.denominator, scale=self._scale(), imputed=survey.imputed
+        )
+        notes = [] if self._dealt.by == "user" else ["the log names no users: intervals are over requests"]
+        notes += [note for made in self._rankers.values() for note in made.notes]
+        self.notes = (*notes, *self.support.notes)
+        self._counts: dict[bool, tuple[Floats, Floats]] = {}  # requests and shown rows, of shuffled requests or of all
+        self._moments: dict[tuple[str, Kind], ShownMoments | str] = {}
+
+    def close(self) -> None:
+        """Give memory and disk back."""
+        self._dealt.store.close()
+        for made in self._rankers.values():
+            if made.table is not None:
+                made.table.store.close()
+
+    def _has_rows(self, first: int, last: int) -> bool:
+        return bool(self._dealt.store.rows[first:last].any())
+
+    def _map(self, work: Callable[[ShownBlock], Result]) -> Iterator[Result]:
+        """What `work` makes of each block, in their order."""
+        return run_blocks(lambda k: work(self._dealt.block(*self._bounds[k])), len(self._bounds))
+
+    # -- what is there ---------------------------------------------------------------------------------------
+
+    def _surveyed(self, theta: Floats | None) -> Survey:
+        """The first pass."""
+        question, n_items = self._question, len(self._dealt.population.items)
+        robust = theta is not None and any(method.robust for method in question.methods)
+        fits = robust and question.imputation is None
+        requests, gapless, digest = 0, True, 0
+
+        def survey(block: ShownBlock) -> tuple[int, bool, int, FoldRows | None]:
+            log = block.log
+            hashed = rows_digest(block.clusters[log.cluster[log.request]], log.position, log.item, log.reward)
+            rows = fold_rows(block, theta) if fits and theta is not None else None
+            return log.n_requests, log.whole, hashed, rows
+
+        def parts() -> Iterator[FoldRows]:
+            nonlocal requests, gapless, digest
+            for n_requests, is_gapless, hashed, rows in self._map(survey):
+                requests, gapless, digest = requests + n_requests, gapless and is_gapless, (digest + hashed) % 2**64
+                if rows is not None:
+                    yield rows
+
+        imputed = ImputedRewards.fitted(parts(), n_items)
+        if robust and not fits:
+            imputed = ImputedRewards.given(question.imputation, n_items)
+        return Survey(requests=requests, gapless=gapless, digest=digest, imputed=imputed if robust else None)
+
+    def _supported(self, survey: Survey, examined: Examined | None) -> LogSupport:
+        roles = {role.split()[0] for role in self._dealt.roles}
+        requests = "request" in roles
+        return LogSupport(
+            requests=requests, gapless=survey.gapless, propensity=bool({"propensity", "exposure"} & roles),
+            exposure="exposure" in roles, prefix="prefix" in roles,
+            slate="slate" in roles or (requests and "prefix" in roles), shuffled=self._dealt.shuffled,
+            pool="pool" in roles, theta=examined is not None,
+            affine=examined is not None and examined.offset is not None, reorders=self._question.reorders,
+            random=next((name for name, made in self._rankers.items() if made.is_random), ""),
+            unlisted=next((name for name, made in self._rankers.items() if not made.has_lists), ""),
+        )  # fmt: skip
+
+    def _scale(self) -> Floats:
+        """1; without requests the share of rows at each position, as positions then are not equally frequent."""
+        rows = self._dealt.rows
+        return np.ones(len(rows)) if self.support.requests else np.maximum(rows, 1) / rows.mean()
+
+    # -- moments ---------------------------------------------------------------------------------------------
 
     def moments(self, model: str, kind: str, *, robust: bool = False) -> ShownMoments:
         """The moments of one ranker under one kind of weights."""
-        log, found = self.log, self.rankings[model]
-        w, rows = self._weights(found, kind)
-        gain, residuals = self._gain(kind, robust=robust)
-        requests, shown = self._counted(shuffled=kind == "pi")
-        weight, wgain = weighted_sums(w, gain, log.cluster, log.request, log.position, shown.shape)
-        matches, squares, clicks = position_facts(w, log.reward, log.position, log.depth)
-        m = ShownMoments(
-            kind=kind, requests=requests, shown=shown, weight=weight, wgain=wgain, matches=matches, squares=squares,
-            clicks=float(clicks[0]), click_squares=float(clicks[1]),
-            slope_wgain=np.zeros(self._parameters), slope_wtheta=np.zeros(self._parameters),
-            examined=self.examined, denominator=self.support.denominator, reordered=self.support.reorders,
+        key = model, (kind, robust)
+        if key not in self._moments:
+            self.reduce([(kind, robust)])
+        moments = self._moments[key]
+        if isinstance(moments, str):
+            raise UndefinedError(moments)
+        return moments
+
+    def reduce(self, kinds: Iterable[Kind]) -> None:
+        """Reduce the rows to moments of these kinds, in one pass."""
+        kinds = list(kinds)
+
+        def work(block: ShownBlock) -> tuple[Ints, dict[bool, Any], dict[tuple[str, Kind], ShownSums], Any]:
+            rankings = {name: made.ranking(block) for name, made in self._rankers.items()}
+            sums = {
+                (name, kind): self._reduction.sums(block, ranking, kind[0], robust=kind[1])
+                for name, ranking in rankings.items()
+                for kind in kinds
+            }
+            needed = {kind == "pi" for kind, _ in kinds}
+            counts = {only: self._reduction.counts(block, shuffled=only) for only in needed}
+            return block.clusters, counts, sums, {name: ranking.facts for name, ranking in rankings.items()}
+
+        clusters, counts, sums, facts = zip(*self._map(work), strict=True)
+        self._refuse(facts)
+        order = np.concatenate(clusters)
+        for only in counts[0]:
+            self._counts[only] = (
+                self._spread(order, [c[only][0] for c in counts]),
+                self._spread(order, [c[only][1] for c in counts]),
+            )
+        for name, kind in list(sums[0]):
+            self._moments[name, kind] = self._merged(order, [part.pop((name, kind)) for part in sums], kind[0])
+
+    def _refuse(self, facts: Sequence[dict[str, TableFacts | None]]) -> None:
+        for name, made in self._rankers.items():
+            if made.table is not None:
+                parts = (part for block in facts if (part := block[name]) is not None)
+                made.table.refuse(sum(parts, TableFacts()), self._requests)
+
+    def _spread(self, clusters: Ints, parts: list[Floats]) -> Floats:
+        """Values of the blocks' clusters in the order of the population; clusters without rows have none."""
+        values = np.zeros((len(self._dealt.population.users), *parts[0].shape[1:]))
+        values[clusters] = np.concatenate(parts)
+        return values
+
+    def _merged(self, clusters: Ints, sums: list[ShownSums], kind: str) -> ShownMoments | str:
+        if short := sum(part.short for part in sums):
+            return (
+                f"pi is undefined: {short:,} lists of the model are shorter than what was shown; give lists of at "
+                f"least {self._dealt.depth} items."
+            )
+        matches, squares, clicks, click_squares = np.concatenate([part.facts for part in sums]).sum(axis=0)
+        slope_wgain, slope_wtheta = np.concatenate([part.slopes for part in sums]).sum(axis=0)
+        requests, shown = self._counts[kind == "pi"]
+        direct = [part.direct for part in sums if part.direct is not None]
+        return ShownMoments(
+            kind=kind, requests=requests, shown=shown,
+            weight=self._spread(clusters, [part.weight for part in sums]),
+            wgain=self._spread(clusters, [part.wgain for part in sums]),
+            direct=self._spread(clusters, direct) if direct else None,
+            matches=matches, squares=squares, clicks=float(clicks.sum()), click_squares=float(click_squares.sum()),
+            slope_wgain=slope_wgain, slope_wtheta=slope_wtheta, examined=self._examined,
+            denominator=self.support.denominator, reordered=self.support.reorders,
             per="request" if self.support.requests else "impression",
         )  # fmt: skip
-        m = m if rows is None else self._with_slopes(m, w, gain, rows)
-        return m if residuals is None else self._with_imputed(m, found, w, residuals)
 
-    # -- weights ---------------------------------------------------------------------------------------------
+    def row_ranks(self) -> dict[str, Ints]:
+        """The rank of each row of a log in memory, by model; random models have none."""
+        names = [name for name, made in self._rankers.items() if not made.is_random]
+        ranks = {name: np.zeros(int(self._dealt.store.rows.sum()), np.int32) for name in names}
 
-    def _weights(self, found: Ranking, kind: str) -> tuple[Floats, ExaminedRows | None]:
-        """w of each row, (n,), and for weights by θ what they are made of."""
-        if kind in EXAMINED:
-            rows = self._rows(found)
-            tops = 1.0 / np.log2(np.arange(2, int(found.rank.max()) + 2)) if kind == "dcg" else None  # λ(σ)
-            return examined_weights(self._scaled_theta(), rows, tops), rows
-        if kind == "pi":
-            return self._pi_weights(found), None
-        if kind == "iips":
-            return _inverse(self._own_position(found), _logged(self.log.propensity)), None
-        hits = prefix_hits(found.rank == self.log.position, self.log.request)
-        if kind == "rips":
-            return _inverse(hits, _logged(self.log.prefix)), None
-        last = self.log.request_ptr[1:] - 1
-        return (hits[last] / _logged(self.log.slate))[self.log.request], None
+        def work(block: ShownBlock) -> tuple[Any, dict[str, Ranking]]:
+            return block.log.row, {name: self._rankers[name].ranking(block) for name in names}
 
-    def _own_position(self, found: Ranking) -> Array:
-        """π_k(a_k): whether the model shows the same item there, or its probability."""
-        if found.probability is None:
-            return found.rank == self.log.position
-        return found.probability[np.arange(len(self.log)), self.log.position - 1]
-
-    def _rows(self, found: Ranking) -> ExaminedRows:
-        log, below = self.log, self.support.denominator
-        given: dict[str, Any] = {} if found.probability is None else {"probability": found.probability}
-        if below != "shown":
-            given[below] = _logged(getattr(log, below))
-        return ExaminedRows(
-            request=log.request, position=log.position, depth=self.depth, rank=found.rank, below=BELOW.index(below),
-            **given,
-        )  # fmt: skip
-
-    def _scaled_theta(self) -> Floats:
-        """θ; without requests θ_k times the share of rows at k: positions then are not equally frequent."""
-        theta = self._theta
-        if self.support.requests:
-            return theta
-        shown = np.bincount(self.log.position - 1, minlength=self.log.depth)
-        return theta * np.maximum(shown, 1) / shown.mean()
-
-    @property
-    def _theta(self) -> Floats:
-        return np.ones(self.log.depth) if self.examined is None else self.examined.theta
-
-    @property
-    def _parameters(self) -> int:
-        return self.log.depth * (2 if self.support.affine else 1)
-
-    def _pi_weights(self, found: Ranking) -> Floats:
-        """q_πᵀΓ⁺1_a of shuffled requests (Swaminathan et al. 2017, Eq. 4), in closed form; 0 for the others.
-
-        Lists of K out of m items, each equally likely: Γ has the eigenvalues K/m, (m−K)/(m(m−1)), 0 and 1/(m−1). With M
-        items at their own position and O in both lists, the weight is
-        1 + (m−1)/(K(m−K))·(mO − K²) + (m−1)(M − O/K); where K = m the second term is 0.
-        """
-        log = self.log
-        K = self.depth.astype(np.float64)
-        m = _logged(log.pool).astype(np.float64)
-        self._refuse_short(found)
-        if found.probability is None:
-            listed = (found.rank > 0) & (found.rank <= self.depth[log.request])
-        else:
-            inside = np.arange(log.depth) < self.depth[log.request][:, None]
-            listed = (found.probability * inside).sum(axis=1)
-        M, O = (totals(log.request, x, log.n_requests) for x in (self._own_position(found), listed))  # (N,)
-        rest = np.divide(m * O - K**2, K * (m - K), out=np.zeros(len(K)), where=m > K)
-        w = 1 + (m - 1) * (rest + M - O / K)
-        return np.where(_logged(log.shuffled), w, 0.0)[log.request]
-
-    def _refuse_short(self, found: Ranking) -> None:
-        """The closed form is for lists that fill every position."""
-        if found.lists is None:
-            return
-        shown = found.lists.lists[found.lists.key]  # (N, L)
-        filled = np.minimum((shown >= 0).sum(axis=1), self.depth)
-        short = int(np.count_nonzero(filled < self.depth))
-        if short:
-            raise UndefinedError(
-                f"pi is undefined: {short:,} lists of the model are shorter than what was shown; give lists of at "
-                f"least {self.log.depth} items."
-            )
-
-    # -- sums ------------------------------------------------------------------------------------------------
-
-    def _counted(self, *, shuffled: bool) -> tuple[Floats, Floats]:
-        """The requests and the shown rows of each cluster, of shuffled requests only or of all."""
-        if shuffled not in self.counts:
-            log = self.log
-            every = _logged(log.shuffled).astype(np.float64) if shuffled else np.ones(log.n_requests)
-            requests = totals(log.cluster, every, log.n_clusters)
-            rows, shape = every[log.request], (log.n_clusters, log.depth)
-            self.counts[shuffled] = (
-                requests,
-                weighted_sums(rows, rows, log.cluster, log.request, log.position, shape)[0],
-            )
-        return self.counts[shuffled]
-
-    def _gain(self, kind: str, *, robust: bool) -> tuple[Floats, Floats | None]:
-        """c, c − b_k, or c − θ_k·q̂ with θ_k·q̂; (n,) each."""
-        c = self.log.reward
-        if kind == "affine" and self.examined is not None and self.examined.offset is not None:
-            return c - self.examined.offset[self.log.position - 1], None
-        if not robust or self.imputed is None:
-            return c, None
-        expected = self._theta[self.log.position - 1] * self.imputed.of_rows(self.log)
-        return c - expected, expected
-
-    def _with_slopes(self, m: ShownMoments, w: Floats, gain: Floats, rows: ExaminedRows) -> ShownMoments:
-        """∂Σw·gain/∂log θ and ∂Σwθ/∂log θ; of the affine model also by b: rows shown less Σw, at each position."""
-        theta, scaled, weight = self._theta, self._scaled_theta(), m.weight.sum(axis=0)
-        moving = m.kind != "dcg"
-        by_theta = examined_slopes(w, gain, scaled, rows, moving=moving)
-        if m.kind == "affine":
-            by_theta = np.concatenate([by_theta, m.shown.sum(axis=0) - weight])
-        else:
-            mass = examined_slopes(w, theta, scaled, rows, moving=moving) + theta * weight
-            m = replace(m, slope_wtheta=mass)
-        return replace(m, slope_wgain=by_theta)
-
-    def _with_imputed(self, m: ShownMoments, found: Ranking, w: Floats, expected: Floats) -> ShownMoments:
-        """The moments with what is imputed for the model's lists, and how both parts move with θ."""
-        if self.imputed is None:
-            return m
-        log = self.log
-        above = w if m.kind == "rips" else None
-        direct, slopes = self.imputed.of_lists(log, found, self._theta, self.depth, above)
-        taken = totals(log.position - 1, w * expected, log.depth)  # ∂Σw(c − θq̂)/∂log θ_k at fixed w, but for −
-        return replace(
-            m, direct=totals(log.cluster, direct, log.n_clusters),
-            slope_wgain=m.slope_wgain + slopes - taken,
-        )  # fmt: skip
+        for row, rankings in self._map(work):
+            for name, ranking in rankings.items():
+                ranks[name][row] = ranking.rank
+        return ranks
 
 
-def impression_source(models: Mapping[str, Any], log: Impressions, exam: Any, asked: ShownQuestion) -> ImpressionSource:
-    """The log with what each ranker says of it, checked and resolved."""
-    examined = examined_by(exam, log, log.depth)
-    rankings = {name: ranking(name, model, log, asked) for name, model in models.items()}
-    affine = examined is not None and examined.offset is not None
-    support = LogSupport(
-        requests=log.requests is not None, whole=log.whole,
-        propensity=log.propensity is not None,
-        exposure=log.exposure is not None, prefix=log.prefix is not None, slate=log.slate is not None,
-        shuffled=log.shuffled is not None and bool(log.shuffled.any()), pool=log.pool is not None,
-        theta=examined is not None, affine=affine, reorders=asked.reorders,
-        random=next((name for name, found in rankings.items() if found.probability is not None), ""),
-        unlisted=next((name for name, found in rankings.items() if found.lists is None), ""),
-    )  # fmt: skip
-    imputed = None
-    if examined is not None and any(method.robust for method in asked.methods):
-        given = asked.imputation is not None
-        imputed = ImputedRewards.given(asked.imputation, log) if given else ImputedRewards.fitted(log, examined.theta)
-    notes = [] if log.users is not None else ["the log names no users: intervals are over requests"]
-    return ImpressionSource(
-        log=log, rankings=rankings, examined=examined, support=support, imputed=imputed, depth=log.lengths,
-        notes=(*notes, *(note for found in rankings.values() for note in found.notes), *support.notes),
-    )  # fmt: skip
-
-
-def _inverse(target: Array, logged: Floats) -> Floats:
-    """target/logged, without the division where the target is 0."""
-    w = np.zeros(len(logged))
-    return np.divide(target, logged, out=w, where=target != 0)
-
-
-def _logged(values: Any) -> Any:
-    """A column of the log that the support says is there."""
-    if values is None:
-        raise InputError("evaluate: a column of the log is missing that its support promised.")
-    return values
+def _opened(log: Any, question: ShownQuestion) -> ShownLog:
+    if isinstance(log, ShownLog):
+        return log
+    return scanned_impressions(log, ShownColumns(**fields_of(ShownColumns, question)))  # pyright: ignore[reportArgumentType]
