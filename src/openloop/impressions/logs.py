@@ -110,6 +110,8 @@ class DealtLog:
     def block(self, first: int, last: int) -> ShownBlock:
         """The requests of the buckets first … last - 1."""
         frame, population = self.store.frame(first, last), self.population
+        if "request" not in self.roles:  # each row is one: in an order that is not that of the input
+            frame = frame.sort(self.by, "item", "position", "reward", maintain_order=True)
         clusters = np.sort(population.block_users(first, last)[0])
         columns: dict[str, Any] = {name: frame[name].to_numpy() for name in (*BY_ROW, ROW) if name in self.roles}
         columns |= {name: frame[name].to_numpy() for name in PER_REQUEST if name in self.roles and name != "user"}
@@ -120,7 +122,7 @@ class DealtLog:
         )
         if self.by == "user":
             columns |= {"user": cluster, "users": Vocabulary(population.users.ids[clusters])}
-        columns |= self._requests(frame, columns, cluster)
+        columns |= self._requests(frame["request"]) if "request" in self.roles else {}
         for name, number in (("exposure", self.depth), ("arms", len(self.ranks))):
             if f"{name} 1" in frame.columns:
                 columns[name] = np.stack([frame[f"{name} {j}"].to_numpy() for j in range(1, number + 1)], axis=1)
@@ -130,14 +132,9 @@ class DealtLog:
             buckets=(first, last),
         )  # fmt: skip
 
-    def _requests(self, frame: pl.DataFrame, columns: Mapping[str, Array], cluster: Ints) -> dict[str, Any]:
-        """Requests in the order of their ids; without them rows, in an order that is not that of the input."""
-        if "request" not in self.roles:
-            order = np.lexsort((columns["reward"], columns["position"], columns["item"], cluster))
-            request = np.empty(len(order), np.int32)
-            request[order] = np.arange(len(order))
-            return {"request": request, "requests": None}
-        requests, request = encode(frame["request"])
+    def _requests(self, ids: pl.Series) -> dict[str, Any]:
+        """Requests in the order of their ids."""
+        requests, request = encode(ids)
         if self.memory is not None and self.memory.requests is not None:
             requests = Vocabulary(self.memory.requests.ids[requests.ids])
         return {"request": request, "requests": requests}
