@@ -14,7 +14,7 @@ from openloop.core.shown_moments import Examined
 from openloop.errors import NameFormatError, UndefinedError
 from openloop.estimators.shown import METHODS, reach, shown_method, shown_metric
 from openloop.impressions.question import ShownQuestion
-from openloop.impressions.source import impression_source
+from openloop.impressions.source import ShownSource
 from tests.click_cases import ALL, Fitted, apart, cut, log_of, randomised, world
 from tests.examples import same
 from tests.facts import facts
@@ -28,7 +28,7 @@ def evaluate(log, exam=None, models=None, estimators=ALL, **options):
 def moments(log, kind="pbm", exam=None, **options):
     asked = ShownQuestion(metrics="clicks", estimators="pbm", **options)
     theta = world().theta if exam is None else exam
-    return impression_source(world().ranks(log), log, theta, asked).moments("a", kind)
+    return ShownSource(world().ranks(log), log, theta, asked).moments("a", kind)
 
 
 # -- by another program --------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def test_the_slate_weight_is_that_of_the_pseudoinverse():
                 pool=np.full(lists.size, m), requests=ol.Vocabulary.range(len(lists)),
             )  # fmt: skip
             ranks = np.where(lists < K, lists + 1, 0).astype(np.int32).ravel()  # the model's list is 0, 1, …, K - 1
-            source = impression_source({"a": ranks}, log, None, ShownQuestion(estimators="pi"))
+            source = ShownSource({"a": ranks}, log, None, ShownQuestion(estimators="pi"))
             same(source.moments("a", "pi").weight[:, 0], wanted, atol=1e-9)
 
 
@@ -275,7 +275,7 @@ def test_a_log_cut_below_the_models_list_is_refused():
 def test_two_rankers_that_show_half_of_the_items_are_refused_too():
     two = world(items=10, depth=5, logging="two-rankers", users=1000)
     log = two.observe(0)
-    m = impression_source(two.ranks(log), log, two.theta, ShownQuestion()).moments("a", "pbm")
+    m = ShownSource(two.ranks(log), log, two.theta, ShownQuestion()).moments("a", "pbm")
     assert reach(m)[0] < 0.95
     with pytest.raises(UndefinedError, match=facts("snpbm", "0.99")):
         ol.evaluate(two.ranks(log), log, two.theta, estimators=["snpbm"])
@@ -303,7 +303,7 @@ def test_affine_is_right_under_trust_and_pbm_is_not():
     log = trust.observe(5)
     a, b = trust.affine
     asked = ShownQuestion(estimators="affine")
-    source = impression_source(trust.ranks(log), log, a, asked)
+    source = ShownSource(trust.ranks(log), log, a, asked)
     source = replace(source, examined=Examined(theta=a, offset=b), support=replace(source.support, affine=True))
     found = METHODS["affine"].estimate(source.moments("a", "affine"))
     near(found, trust.truth("a"))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from openloop.blocks.joining import Dealt
@@ -20,6 +21,7 @@ from openloop.data.columns import InputTable
 from openloop.errors import InputError, quoted
 
 SIDES = ("user", "item")
+IDS = (*SIDES, "request")
 
 Check = Callable[[pl.Series, str], Any]  # a column's values, checked; text is what errors call it
 
@@ -55,21 +57,26 @@ def deal_table(
     ids: ReadIds,
     *,
     numbered: bool = False,
+    buckets_of: Callable[[pl.DataFrame], npt.NDArray[np.uint8]] | None = None,
 ) -> Dealt:
-    """The rows of a table by bucket, with a column for each role; `numbered`: with the number of each row, too."""
+    """The rows of a table by bucket, with a column for each role; `numbered`: with the number of each row, too.
+
+    The bucket is that of the user, or what `buckets_of` says of the rows of a batch.
+    """
     store, offset = Store(budget), 0
     for batch in batches(table, list(dict.fromkeys(columns.values()))):
         name = table.name if offset == 0 else f"{table.name}, after {offset:,} rows"
         made: dict[str, Any] = {}
         for role, column in columns.items():
             what = f"{name}: {role} column {quoted(column)}"
-            is_id = role in SIDES
+            is_id = role in IDS
             made[role] = (
                 ids.add(role, batch[column], what, text=table.text) if is_id else checks[role](batch[column], what)
             )
         if numbered:
             made["row"] = np.arange(offset, offset + batch.height)
-        store.add(pl.DataFrame(made))
+        rows = pl.DataFrame(made)
+        store.add(rows, None if buckets_of is None else buckets_of(rows))
         offset += batch.height
     store.finish()
     return Dealt(store=store)

@@ -39,8 +39,8 @@ def _checked(values: Any, depth: int) -> Floats:
         theta = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"evaluate: {type(values).__name__} is not an examination; pass ol.propensity.Examination(…).fit(log), or θ "
-            "as an array."
+            f"evaluate: {type(values).__name__} is not an examination; pass ol.propensity.Examination(…).fit(log), or "
+            "θ as an array."
         ) from error
     if theta.ndim != 1 or len(theta) < depth:
         raise InputError(

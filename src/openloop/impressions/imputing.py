@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,21 +17,22 @@ FOLDS = 2
 SHRINKAGE = 20.0  # an item with so much Σθ is as near to the mean as to its own rate
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FoldRows:
-    """Rows of a block by bucket: the place of their fold and item, their rewards, and θ where they were shown."""
-
-    place: Array
-    reward: Floats
-    theta: Floats
-
-
-def fold_rows(block: ShownBlock, theta: Floats) -> FoldRows:
-    """The rows of a block as q̂ needs them: those of one fold serve the other."""
+def fold_rows(block: ShownBlock, theta: Floats) -> tuple[Array, Array]:
+    """The place of each row's item among those of the fold that it serves, (n,); and its reward and θ, (n, 2)."""
     log = block.log
-    order = np.argsort(block.of_requests[log.request], kind="stable")
+    order = np.argsort(block.of_requests[log.request], kind="stable")  # bucket after bucket
     place = (1 - _fold(block)[log.request]) * log.n_items + log.item
-    return FoldRows(place=place[order], reward=log.reward[order], theta=theta[log.position - 1][order])
+    return place[order], np.stack([log.reward, theta[log.position - 1]], axis=1)[order]
+
+
+def fitted(totals: Floats) -> ImputedRewards:
+    """q̂_i = (Σc + s·c̄)/(Σθ + s) over the other fold's rows, s the shrinkage and c̄ = Σc/Σθ of all items.
+
+    `totals` (2·I, 2) are Σc and Σθ of each fold and item.
+    """
+    top, low = totals.T.reshape(2, FOLDS, -1)  # (2, I) each
+    mean = top.sum(axis=1, keepdims=True) / np.maximum(low.sum(axis=1, keepdims=True), 1e-300)
+    return ImputedRewards(q=np.hstack([(top + SHRINKAGE * mean) / (low + SHRINKAGE), mean]))
 
 
 def _fold(block: ShownBlock) -> Array:
@@ -45,17 +45,6 @@ class ImputedRewards:
     """q̂ of each fold's users and each item, (2, I + 1): the last column is for items that the log never showed."""
 
     q: Floats
-
-    @classmethod
-    def fitted(cls, parts: Iterable[FoldRows], n_items: int) -> ImputedRewards:
-        """q̂_i = (Σc + s·c̄)/(Σθ + s) over the other fold's rows, s the shrinkage and c̄ = Σc/Σθ of all items."""
-        rewards, seen = np.zeros(FOLDS * n_items), np.zeros(FOLDS * n_items)
-        for part in parts:  # row after row, so that sums do not depend on how buckets make blocks
-            np.add.at(rewards, part.place, part.reward)
-            np.add.at(seen, part.place, part.theta)
-        top, low = rewards.reshape(FOLDS, -1), seen.reshape(FOLDS, -1)  # (2, I)
-        mean = top.sum(axis=1, keepdims=True) / np.maximum(low.sum(axis=1, keepdims=True), 1e-300)
-        return cls(q=np.hstack([(top + SHRINKAGE * mean) / (low + SHRINKAGE), mean]))
 
     @classmethod
     def given(cls, values: Any, n_items: int) -> ImputedRewards:

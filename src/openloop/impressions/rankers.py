@@ -6,8 +6,8 @@ brings its lists along. With it, a ranker of any kind orders the items of each r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -16,8 +16,10 @@ import numpy as np
 from openloop.blocks.store import Budget
 from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
+from openloop.data.columns import choose
+from openloop.data.impressions import ShownColumns
 from openloop.errors import AlignmentError, PredictionError
-from openloop.impressions.logs import DealtLog, ShownBlock
+from openloop.impressions.logs import ROW, DealtLog, ShownBlock, ShownLog, impressions_table, scanned_impressions
 from openloop.impressions.question import ShownQuestion
 from openloop.impressions.tables import (
     RankedLists,
@@ -34,6 +36,8 @@ from openloop.sources.functions import OfIds
 from openloop.sources.recoding import by_id, told
 
 CELLS = 2**22  # scores that are looked at at once
+
+Scorer = Callable[["ShownBlock"], tuple[Any, Array]]  # who is asked about a block, and in which codes of its clusters
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -65,36 +69,45 @@ def is_row_ranks(model: Any) -> bool:
     return isinstance(model, np.ndarray | str)
 
 
-def row_ranks(name: str, model: Any, log: Any) -> Any:
-    """The ranks of rows that a model is: an array beside Impressions, a column beside a log that is scanned."""
-    what = f"model {name!r}"
-    if not isinstance(log, Impressions):
-        if isinstance(model, str):
-            return model
-        raise PredictionError(f"{what}: the rows of a scanned log have no order; name its column of ranks.")
-    if isinstance(model, str):
-        raise PredictionError(f"{what}: {model!r} names a column, and Impressions have none; give an array of ranks.")
-    if model.shape != (len(log),) or model.dtype.kind not in "iu" or int(model.min()) < 0:
+def with_ranks(log: Any, ranks: Mapping[str, Any], columns: ShownColumns) -> ShownLog:
+    """The log with the models that are ranks of its rows as arms: arrays beside Impressions, else columns."""
+    for name, model in ranks.items():
+        _check_row_ranks(f"model {name!r}", model, log)
+    if isinstance(log, Impressions):
+        return impressions_table(log, list(ranks.values()))
+    scan = log if isinstance(log, ShownLog) else scanned_impressions(log, columns)
+    named = choose(scan.table, ranks, required=())
+    arms = {f"arms {j}": named[name] for j, name in enumerate(ranks, start=1)}
+    return replace(scan, columns={**scan.columns, **arms})
+
+
+def _check_row_ranks(what: str, model: Any, log: Any) -> None:
+    if isinstance(model, str) == isinstance(log, Impressions):
+        raise PredictionError(
+            f"{what}: ranks of rows are a column of a log that is scanned, and an array beside Impressions."
+        )
+    if not isinstance(model, str) and (model.shape != (len(log),) or model.dtype.kind not in "iu"):
         raise AlignmentError(
             f"{what}: an array must hold one whole rank per shown row, in the order of Impressions ({len(log):,},), "
             f"0 where the model does not list the item; got {model.dtype} of shape {model.shape}."
         )
-    return model.astype(np.int32)
 
 
-def ranker(name: str, model: Any, log: DealtLog, question: ShownQuestion, budget: Budget) -> Ranker:
-    """A model as it is asked about the blocks of a log."""
+def ranker(
+    name: str, model: Any, log: DealtLog, question: ShownQuestion, budget: Budget, rows: Iterable[str]
+) -> Ranker:
+    """A model as it is asked about the blocks of a log; `rows` names those that are ranks of its rows."""
     what, reorders = f"model {name!r}", question.reorders
     deep = reorders or "dcg" in question.measures
     if isinstance(model, type):
         raise PredictionError(f"{what}: {model.__name__} is a class; give a fitted model or a table.")
-    if name in log.ranks:
-        return Ranker(ranking=partial(_of_rows, log.ranks.index(name), reorders=reorders))
+    if is_row_ranks(model):
+        return Ranker(ranking=partial(_of_rows, list(rows).index(name), reorders=reorders))
     if hasattr(model, "predict") or hasattr(model, "scores") or callable(model):
         refuse_unwrapped(what, model)
-        scores, notes = _scores(what, model, log)
-        ask = _ordered if reorders else partial(_best, deep=deep)
-        return Ranker(ranking=partial(ask, scores), has_lists=not reorders, notes=notes)
+        scorer, notes = _scorer(what, model, log, reorders=reorders)
+        ask = partial(_ordered, what, scorer) if reorders else partial(_best, what, scorer, deep=deep)
+        return Ranker(ranking=ask, has_lists=not reorders, notes=notes)
     table = deal_ranker(what, model, log, question, budget)
     if "probability" not in table.numbers:
         return Ranker(
@@ -138,81 +151,55 @@ def _random(table: RankerTable, dealt: DealtLog, block: ShownBlock) -> Ranking:
 # -- rankers that score --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Scores:
-    """How a ranker of users, or of requests, is asked in the codes of a block."""
-
-    what: str
-    pairs: Callable[[ShownBlock, Ints, Ints], Array]  # owners and items, pair by pair
-    grid: Callable[[ShownBlock, Ints], Array]  # owners (B,) → (B, I)
-
-
-def _scores(what: str, model: Any, log: DealtLog) -> tuple[Scores, tuple[str, ...]]:
-    """A recommender in codes of the population, or a function f(users, items) of ids."""
+def _scorer(what: str, model: Any, log: DealtLog, *, reorders: bool) -> tuple[Scorer, tuple[str, ...]]:
+    """A recommender in codes of the population; or a function f(users, items) of ids, which may get requests."""
     if not (hasattr(model, "predict") or hasattr(model, "scores")):
-        return _of_function(what, model, log), ()
+        if log.by == ROW:
+            raise PredictionError(
+                f"{what}: the log names neither users nor requests, so a function has nothing to rank for."
+            )
+        return partial(_of_ids, what, model, log.by), ()
     if log.by != "user":
         raise PredictionError(f"{what}: a recommender ranks for users, and the log names none; give lists of requests.")
     known = by_id(what, model, log.population.users, log.population.items)
-    by_pair = "linear" if getattr(known, "linked", False) else "predict"  # where predictions may tie, scores rank
-
-    def ask(method: str, *codes: Array) -> Array:
-        if not hasattr(known, method):
-            raise PredictionError(f"{what}: {type(model).__name__} lacks predict or scores, which lists need.")
-        return getattr(known, method)(*codes)
-
-    scores = Scores(
-        what=what, pairs=lambda block, owner, item: ask(by_pair, block.clusters[owner], item),
-        grid=lambda block, owners: ask("scores", block.clusters[owners]),
-    )  # fmt: skip
-    return scores, tuple(told(what, known))
+    if not hasattr(known, "predict" if reorders else "scores"):
+        raise PredictionError(f"{what}: {type(model).__name__} lacks predict or scores, which lists need.")
+    return lambda block: (known, block.clusters), tuple(told(what, known))
 
 
-def _of_function(what: str, function: Any, log: DealtLog) -> Scores:
-    """f(users, items) -> scores of ids; where the log names no users, f gets requests."""
-    if log.by not in ("user", "request"):
-        raise PredictionError(
-            f"{what}: the log names neither users nor requests, so a function has nothing to rank for."
-        )
-
-    def of_ids(block: ShownBlock) -> OfIds:
-        return OfIds(what=what, function=function, users=block.names(log.by), items=block.log.items)
-
-    return Scores(
-        what=what, pairs=lambda block, owner, item: of_ids(block).predict(owner, item),
-        grid=lambda block, owners: of_ids(block).scores(owners),
-    )  # fmt: skip
+def _of_ids(what: str, function: Callable[..., Any], side: str, block: ShownBlock) -> tuple[Any, Ints]:
+    asked = OfIds(what=what, function=function, users=block.names(side), items=block.log.items)
+    return asked, np.arange(len(block.clusters), dtype=np.int32)
 
 
-def _ordered(scores: Scores, block: ShownBlock) -> Ranking:
-    """The shown items by falling score."""
-    log = block.log
-    score = np.asarray(scores.pairs(block, log.cluster[log.request], log.item), np.float64)
+def _ordered(what: str, scorer: Scorer, block: ShownBlock) -> Ranking:
+    """The shown items by falling score; where predictions may tie, scores rank."""
+    log, (model, owners) = block.log, scorer(block)
+    predict = model.linear if getattr(model, "linked", False) else model.predict
+    score = np.asarray(predict(owners[log.cluster[log.request]], log.item), np.float64)
     if score.shape != (len(log),) or bool(np.isnan(score).any()):
         raise PredictionError(
-            f"{scores.what}: must give one score per pair, {(len(log),)}, and no NaN; got shape {score.shape} with "
+            f"{what}: must give one score per pair, {(len(log),)}, and no NaN; got shape {score.shape} with "
             f"{int(np.isnan(score).sum()):,} NaN."
         )
     return Ranking(rank=reordered(-score, log.request, log.position))
 
 
-def _best(scores: Scores, block: ShownBlock, *, deep: bool) -> Ranking:
+def _best(what: str, scorer: Scorer, block: ShownBlock, *, deep: bool) -> Ranking:
     """The items of largest scores as lists."""
-    log = block.log
+    log, (model, owners) = block.log, scorer(block)
     if log.pool is not None and bool(np.any(log.pool != log.n_items)):
         raise PredictionError(
-            f"{scores.what}: requests have other candidates than all {log.n_items:,} items, and the log does not say "
+            f"{what}: requests have other candidates than all {log.n_items:,} items, and the log does not say "
             'which; give its lists as a table, or ask for candidates="shown".'
         )
     depth, step = log.n_items if deep else min(log.depth, log.n_items), max(1, CELLS // log.n_items)
-    lists = np.empty((len(block.clusters), depth), np.int32)
+    lists = np.empty((len(owners), depth), np.int32)
     for start in range(0, len(lists), step):
-        owners = np.arange(start, min(start + step, len(lists)), dtype=np.int32)
-        grid = np.asarray(scores.grid(block, owners), np.float64)
-        if grid.shape != (len(owners), log.n_items) or bool(np.isnan(grid).any()):
-            raise PredictionError(
-                f"{scores.what}: must score every item of {len(owners):,} users; got {grid.shape} or NaN."
-            )
-        lists[owners] = best(grid, depth)[0]
+        some = owners[start : start + step]
+        scores = np.asarray(model.scores(some), np.float64)
+        if scores.shape != (len(some), log.n_items) or bool(np.isnan(scores).any()):
+            raise PredictionError(f"{what}: must score every item of {len(some):,} users; got {scores.shape} or NaN.")
+        lists[start : start + step] = best(scores, depth)[0]
     rank = ranks_in_lists(lists, log.cluster, log.request, log.item)
     return Ranking(rank=rank, lists=RankedLists(lists=lists, key=log.cluster))

@@ -13,24 +13,16 @@ from openloop.blocks.store import Budget, bounds
 from openloop.core.feedback import Floats, Ints
 from openloop.core.impression_columns import fingerprint_of, rows_digest
 from openloop.core.impressions import Impressions
-from openloop.core.shown_moments import Examined, ShownMoments
+from openloop.core.shown_moments import ShownMoments
 from openloop.data.impressions import ShownColumns
 from openloop.errors import UndefinedError
 from openloop.impressions.examined import examined_by, theta_of
-from openloop.impressions.imputing import FoldRows, ImputedRewards, fold_rows
-from openloop.impressions.logs import (
-    DealtLog,
-    ShownBlock,
-    ShownLog,
-    deal_impressions,
-    deal_scanned,
-    scanned_impressions,
-)
+from openloop.impressions.imputing import FOLDS, ImputedRewards, fitted, fold_rows
+from openloop.impressions.logs import ShownBlock, deal_log
 from openloop.impressions.question import ShownQuestion
-from openloop.impressions.rankers import Ranking, is_row_ranks, ranker, row_ranks
+from openloop.impressions.rankers import Ranking, is_row_ranks, ranker, with_ranks
 from openloop.impressions.reduction import Kind, ShownReduction, ShownSums
 from openloop.impressions.support import LogSupport
-from openloop.impressions.tables import TableFacts
 from openloop.support.fields import fields_of
 
 Result = TypeVar("Result")
@@ -42,7 +34,7 @@ class Survey:
 
     requests: int
     gapless: bool
-    digest: int
+    fingerprint: str
     imputed: ImputedRewards | None
 
 
@@ -50,88 +42,79 @@ class ShownSource:
     """Rankers and a log, checked; what has been reduced once is kept."""
 
     def __init__(self, models: Mapping[str, Any], log: Any, exam: Any, question: ShownQuestion) -> None:
-        self.models = tuple(models)
-        self.log = log if isinstance(log, Impressions) else None
+        self.models, self.log = tuple(models), log if isinstance(log, Impressions) else None
         self._question, budget = question, Budget()
-        ranks = {name: row_ranks(name, model, log) for name, model in models.items() if is_row_ranks(model)}
-        deal: Any = deal_scanned if self.log is None else deal_impressions
-        self._dealt: DealtLog = deal(_opened(log, question) if self.log is None else log, ranks, budget)
-        self._bounds = [(first, last) for first, last in bounds(self._dealt.store.rows) if self._has_rows(first, last)]
-        theta = theta_of(exam, self._dealt.depth)
-        self._rankers = {name: ranker(name, model, self._dealt, question, budget) for name, model in models.items()}
-        survey = self._surveyed(theta)
-        n_clusters = len(self._dealt.population.users)
-        fingerprint = fingerprint_of(survey.requests, n_clusters, len(self._dealt.population.items), survey.digest)
-        self._examined = examined_by(exam, theta, fingerprint, n_clusters)
-        self._requests = survey.requests
-        self.support = self._supported(survey, self._examined)
+        ranks = {name: model for name, model in models.items() if is_row_ranks(model)}
+        columns = ShownColumns(**fields_of(ShownColumns, question))  # pyright: ignore[reportArgumentType]
+        self._log = deal_log(with_ranks(log, ranks, columns), budget)
+        rows = self._log.dealt.store.rows
+        self._bounds = [(first, last) for first, last in bounds(rows) if rows[first:last].any()]
+        self._rankers = {
+            name: ranker(name, model, self._log, question, budget, ranks) for name, model in models.items()
+        }
+        theta = theta_of(exam, len(self._log.rows))
+        self._survey = self._surveyed(theta)
+        self._examined = examined_by(exam, theta, self._survey.fingerprint, len(self._log.population.users))
+        self.support = self._supported()
+        # Without requests positions are not equally frequent.
+        counts = self._log.rows
+        scale = np.ones(len(counts)) if self.support.requests else np.maximum(counts, 1) / counts.mean()
         self._reduction = ShownReduction(
-            examined=self._examined, denominator=self.support.denominator, scale=self._scale(), imputed=survey.imputed
+            examined=self._examined, denominator=self.support.denominator, scale=scale, imputed=self._survey.imputed
         )
-        notes = [] if self._dealt.by == "user" else ["the log names no users: intervals are over requests"]
+        notes = [] if self._log.by == "user" else ["the log names no users: intervals are over requests"]
         notes += [note for made in self._rankers.values() for note in made.notes]
         self.notes = (*notes, *self.support.notes)
-        self._counts: dict[bool, tuple[Floats, Floats]] = {}  # requests and shown rows, of shuffled requests or of all
+        self._counts: dict[bool, list[Floats]] = {}  # requests and shown rows, of shuffled requests or of all
         self._moments: dict[tuple[str, Kind], ShownMoments | str] = {}
 
     def close(self) -> None:
         """Give memory and disk back."""
-        self._dealt.store.close()
-        for made in self._rankers.values():
-            if made.table is not None:
-                made.table.store.close()
-
-    def _has_rows(self, first: int, last: int) -> bool:
-        return bool(self._dealt.store.rows[first:last].any())
+        for dealt in (self._log.dealt, *(made.table.dealt for made in self._rankers.values() if made.table)):
+            dealt.store.close()
 
     def _map(self, work: Callable[[ShownBlock], Result]) -> Iterator[Result]:
         """What `work` makes of each block, in their order."""
-        return run_blocks(lambda k: work(self._dealt.block(*self._bounds[k])), len(self._bounds))
+        return run_blocks(lambda k: work(self._log.block(*self._bounds[k])), len(self._bounds))
 
     # -- what is there ---------------------------------------------------------------------------------------
 
     def _surveyed(self, theta: Floats | None) -> Survey:
         """The first pass."""
-        question, n_items = self._question, len(self._dealt.population.items)
+        question, n_items = self._question, len(self._log.population.items)
         robust = theta is not None and any(method.robust for method in question.methods)
-        fits = robust and question.imputation is None
-        requests, gapless, digest = 0, True, 0
+        imputed = None
+        if robust and question.imputation is not None:
+            imputed = ImputedRewards.given(question.imputation, n_items)
+        fits = theta if robust and imputed is None else None
+        requests, gapless, digest, totals = 0, True, 0, np.zeros((FOLDS * n_items, 2))
 
-        def survey(block: ShownBlock) -> tuple[int, bool, int, FoldRows | None]:
+        def survey(block: ShownBlock) -> tuple[int, bool, int, Any]:
             log = block.log
             hashed = rows_digest(block.clusters[log.cluster[log.request]], log.position, log.item, log.reward)
-            rows = fold_rows(block, theta) if fits and theta is not None else None
-            return log.n_requests, log.whole, hashed, rows
+            return log.n_requests, log.whole, hashed, None if fits is None else fold_rows(block, fits)
 
-        def parts() -> Iterator[FoldRows]:
-            nonlocal requests, gapless, digest
-            for n_requests, is_gapless, hashed, rows in self._map(survey):
-                requests, gapless, digest = requests + n_requests, gapless and is_gapless, (digest + hashed) % 2**64
-                if rows is not None:
-                    yield rows
+        for n_requests, is_gapless, hashed, rows in self._map(survey):
+            requests, gapless, digest = requests + n_requests, gapless and is_gapless, (digest + hashed) % 2**64
+            if rows is not None:
+                np.add.at(totals, *rows)  # row after row, so that sums do not depend on how buckets make blocks
+        fingerprint = fingerprint_of(requests, len(self._log.population.users), n_items, digest)
+        return Survey(
+            requests=requests, gapless=gapless, fingerprint=fingerprint,
+            imputed=imputed if fits is None else fitted(totals),
+        )  # fmt: skip
 
-        imputed = ImputedRewards.fitted(parts(), n_items)
-        if robust and not fits:
-            imputed = ImputedRewards.given(question.imputation, n_items)
-        return Survey(requests=requests, gapless=gapless, digest=digest, imputed=imputed if robust else None)
-
-    def _supported(self, survey: Survey, examined: Examined | None) -> LogSupport:
-        roles = {role.split()[0] for role in self._dealt.roles}
-        requests = "request" in roles
+    def _supported(self) -> LogSupport:
+        roles, examined = {role.split()[0] for role in self._log.roles}, self._examined
+        has = roles.__contains__
         return LogSupport(
-            requests=requests, gapless=survey.gapless, propensity=bool({"propensity", "exposure"} & roles),
-            exposure="exposure" in roles, prefix="prefix" in roles,
-            slate="slate" in roles or (requests and "prefix" in roles), shuffled=self._dealt.shuffled,
-            pool="pool" in roles, theta=examined is not None,
+            requests=has("request"), gapless=self._survey.gapless, propensity=has("propensity") or has("exposure"),
+            exposure=has("exposure"), prefix=has("prefix"), slate=has("slate") or (has("request") and has("prefix")),
+            shuffled=self._log.shuffled, pool=has("pool"), theta=examined is not None,
             affine=examined is not None and examined.offset is not None, reorders=self._question.reorders,
             random=next((name for name, made in self._rankers.items() if made.is_random), ""),
             unlisted=next((name for name, made in self._rankers.items() if not made.has_lists), ""),
         )  # fmt: skip
-
-    def _scale(self) -> Floats:
-        """1; without requests the share of rows at each position, as positions then are not equally frequent."""
-        rows = self._dealt.rows
-        return np.ones(len(rows)) if self.support.requests else np.maximum(rows, 1) / rows.mean()
 
     # -- moments ---------------------------------------------------------------------------------------------
 
@@ -161,25 +144,19 @@ class ShownSource:
             return block.clusters, counts, sums, {name: ranking.facts for name, ranking in rankings.items()}
 
         clusters, counts, sums, facts = zip(*self._map(work), strict=True)
-        self._refuse(facts)
+        for name, made in self._rankers.items():
+            if made.table is not None:
+                made.table.refuse([part[name] for part in facts], self._survey.requests)
         order = np.concatenate(clusters)
         for only in counts[0]:
-            self._counts[only] = (
-                self._spread(order, [c[only][0] for c in counts]),
-                self._spread(order, [c[only][1] for c in counts]),
-            )
+            pairs = zip(*(part[only] for part in counts), strict=True)
+            self._counts[only] = [self._spread(order, pair) for pair in pairs]
         for name, kind in list(sums[0]):
             self._moments[name, kind] = self._merged(order, [part.pop((name, kind)) for part in sums], kind[0])
 
-    def _refuse(self, facts: Sequence[dict[str, TableFacts | None]]) -> None:
-        for name, made in self._rankers.items():
-            if made.table is not None:
-                parts = (part for block in facts if (part := block[name]) is not None)
-                made.table.refuse(sum(parts, TableFacts()), self._requests)
-
-    def _spread(self, clusters: Ints, parts: list[Floats]) -> Floats:
+    def _spread(self, clusters: Ints, parts: Sequence[Floats]) -> Floats:
         """Values of the blocks' clusters in the order of the population; clusters without rows have none."""
-        values = np.zeros((len(self._dealt.population.users), *parts[0].shape[1:]))
+        values = np.zeros((len(self._log.population.users), *parts[0].shape[1:]))
         values[clusters] = np.concatenate(parts)
         return values
 
@@ -187,7 +164,7 @@ class ShownSource:
         if short := sum(part.short for part in sums):
             return (
                 f"pi is undefined: {short:,} lists of the model are shorter than what was shown; give lists of at "
-                f"least {self._dealt.depth} items."
+                f"least {len(self._log.rows)} items."
             )
         matches, squares, clicks, click_squares = np.concatenate([part.facts for part in sums]).sum(axis=0)
         slope_wgain, slope_wtheta = np.concatenate([part.slopes for part in sums]).sum(axis=0)
@@ -207,7 +184,7 @@ class ShownSource:
     def row_ranks(self) -> dict[str, Ints]:
         """The rank of each row of a log in memory, by model; random models have none."""
         names = [name for name, made in self._rankers.items() if not made.is_random]
-        ranks = {name: np.zeros(int(self._dealt.store.rows.sum()), np.int32) for name in names}
+        ranks = {name: np.zeros(int(self._log.dealt.store.rows.sum()), np.int32) for name in names}
 
         def work(block: ShownBlock) -> tuple[Any, dict[str, Ranking]]:
             return block.log.row, {name: self._rankers[name].ranking(block) for name in names}
@@ -216,9 +193,3 @@ class ShownSource:
             for name, ranking in rankings.items():
                 ranks[name][row] = ranking.rank
         return ranks
-
-
-def _opened(log: Any, question: ShownQuestion) -> ShownLog:
-    if isinstance(log, ShownLog):
-        return log
-    return scanned_impressions(log, ShownColumns(**fields_of(ShownColumns, question)))  # pyright: ignore[reportArgumentType]

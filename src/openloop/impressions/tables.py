@@ -6,25 +6,26 @@ their code is I, one above the log's own.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import polars as pl
 
-from openloop.blocks.dealing import ReadIds
+from openloop.blocks.dealing import Check, ReadIds, deal_table
+from openloop.blocks.joining import Dealt
 from openloop.blocks.population import IdIndex
-from openloop.blocks.readers import batches
-from openloop.blocks.store import Budget, Store
+from openloop.blocks.store import Budget
 from openloop.core.feedback import Array, Floats, Ints, Vocabulary
 from openloop.data.columns import InputTable, choose, names_a, shared
 from openloop.data.frames import open_frame
 from openloop.errors import ColumnError, InputError, PredictionError, UnknownIdError, listing, quoted
 from openloop.impressions.logs import DealtLog, ShownBlock
 from openloop.impressions.question import ShownQuestion
+from openloop.moments.inputs import Gaps
 from openloop.sources import rules
-from openloop.sources.predictions import written_numbers
 
 NONE = -1  # the code of no item
 EXAMPLES = 3  # ids that an error names
@@ -41,18 +42,11 @@ class RankedLists:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TableFacts:
-    """What the rows of a table have in common with a log, as far as blocks tell; facts of blocks add up."""
+    """What the rows of a table have in common with a block."""
 
-    owners: int = 0  # rows of known requests or users
-    items: int = 0  # of these, rows of known items
-    lacking: int = 0  # requests without a list
-    examples: tuple[Any, ...] = ()  # whose lists are lacking
-
-    def __add__(self, other: TableFacts) -> TableFacts:
-        return TableFacts(
-            owners=self.owners + other.owners, items=self.items + other.items, lacking=self.lacking + other.lacking,
-            examples=tuple(sorted(self.examples + other.examples)[:EXAMPLES]),
-        )  # fmt: skip
+    items: int  # rows of known items
+    lacking: int  # requests without a list
+    examples: list[Any]  # whose lists are lacking
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -62,43 +56,37 @@ class RankerTable:
     what: str
     side: str  # "request" or "user"
     numbers: frozenset[str]
-    store: Store
-    some_ids: dict[str, list[Any]]
+    dealt: Dealt
 
     def rows(self, log: DealtLog, block: ShownBlock) -> TableRows:
         """The rows that belong to the requests of a block."""
-        frame = self.store.frame(*block.buckets)
-        names = block.names(self.side)
+        frame, names = self.dealt.store.frame(*block.buckets), block.names(self.side)
         key = block.log.cluster if self.side == log.by else np.arange(block.log.n_requests, dtype=np.int32)
-        owner = IdIndex(names.ids).find(frame["owner"])
+        owner = IdIndex(names.ids).find(frame[self.side])
         frame, owner = frame.filter(owner >= 0), owner[owner >= 0]
         item = log.population.item_index.find(frame["item"])
-        owned = np.zeros(len(names), np.bool_)
-        owned[owner] = True
-        lacking = ~owned[key]
+        lacking = ~np.isin(key, owner)
         return TableRows(
-            what=self.what, side=self.side, names=names, key=key, owner=owner,
-            item=np.where(item < 0, block.log.n_items, item).astype(np.int32), n_items=block.log.n_items,
+            what=self.what, side=self.side, names=names, key=key, owner=owner, n_items=block.log.n_items,
+            item=np.where(item < 0, block.log.n_items, item).astype(np.int32),
             numbers={name: frame[name].to_numpy() for name in self.numbers},
             facts=TableFacts(
-                owners=len(owner), items=int(np.count_nonzero(item >= 0)), lacking=int(np.count_nonzero(lacking)),
-                examples=tuple(names.ids[np.unique(key[lacking])[:EXAMPLES]].tolist()),
+                items=int(np.count_nonzero(item >= 0)), lacking=int(np.count_nonzero(lacking)),
+                examples=names.ids[np.unique(key[lacking])[:EXAMPLES]].tolist(),
             ),
         )  # fmt: skip
 
-    def refuse(self, facts: TableFacts, n_requests: int) -> None:
+    def refuse(self, facts: Sequence[TableFacts], n_requests: int) -> None:
         """Refuse a table of other ids, or one that lacks lists, where lists are what it has."""
-        for side, known in ((self.side, facts.owners), ("item", facts.items)):
-            if not known:
-                raise UnknownIdError(
-                    f"{self.what}: it has none of the log's {side}s; its own are as {listing(self.some_ids[side])}; "
-                    "write both alike."
-                )
-        if facts.lacking and "probability" not in self.numbers:
+        lacking = sum(part.lacking for part in facts)
+        if lacking and "probability" not in self.numbers:
+            examples = sorted(example for part in facts for example in part.examples)[:EXAMPLES]
             raise PredictionError(
-                f"{self.what}: {facts.lacking:,} of {n_requests:,} requests have no list, such as those of "
-                f"{self.side} {listing(list(facts.examples))}; give a list for every {self.side}."
+                f"{self.what}: {lacking:,} of {n_requests:,} requests have no list, such as those of {self.side} "
+                f"{listing(examples)}; give a list for every {self.side}."
             )
+        if not any(part.items for part in facts):
+            raise UnknownIdError(f"{self.what}: it has none of the log's items, or none for its {self.side}s.")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -120,7 +108,7 @@ class TableRows:
 
 
 def deal_ranker(what: str, frame: Any, log: DealtLog, question: ShownQuestion, budget: Budget) -> RankerTable:
-    """A table, read once; rows of requests that the log does not have are left out."""
+    """A table, read once."""
     try:
         table = replace(frame if isinstance(frame, InputTable) else open_frame(frame), name=what)
     except InputError as error:
@@ -128,71 +116,25 @@ def deal_ranker(what: str, frame: Any, log: DealtLog, question: ShownQuestion, b
             f"{what}: {type(frame).__name__} is not a ranker; give a table (request or user, item, rank or score), a "
             "function of users and items, a recommender, or ranks of the shown rows."
         ) from error
-    side, owner, item = _id_columns(table, question)
+    side, columns = _id_columns(table, question)
     if side not in log.kinds:
         raise PredictionError(f"{what}: has lists of {side}s, and the log names none; give other lists.")
-    columns = _value_columns(table, question)
-    return _read(table, log, {side: owner, "item": item}, columns, budget)
+    numbers, ids = _value_columns(table, question), ReadIds()
+    gaps = {role: Gaps() for role in numbers}
+    checks: dict[str, Check] = {role: partial(gap.counted, what, numbers[role]) for role, gap in gaps.items()}
+    dealt = deal_table(table, columns | numbers, checks, budget, ids, buckets_of=partial(log.buckets, side))
+    if not dealt.n_rows:
+        raise rules.no_rows(what)
+    for role, gap in gaps.items():
+        gap.refuse(what, numbers[role], role)
+    for role in columns:
+        if not table.text and ids.kinds[role] != log.kinds[role]:
+            kinds = log.kinds[role], ids.kinds[role]
+            raise UnknownIdError(f"{what}: the log's {role} ids are {kinds[0]} and these {kinds[1]}; cast one side.")
+    return RankerTable(what=what, side=side, numbers=frozenset(numbers), dealt=dealt)
 
 
-def _read(
-    table: InputTable, log: DealtLog, names: dict[str, str], columns: dict[str, str], budget: Budget
-) -> RankerTable:
-    store, ids, some_ids = Store(budget), ReadIds(), dict[str, list[Any]]()
-    side, n_rows, missing = next(iter(names)), 0, dict.fromkeys(columns, 0)
-    for batch in batches(table, [*names.values(), *columns.values()]):
-        made: dict[str, Any] = {}
-        for role, column in names.items():
-            made[role] = ids.add(role, batch[column], f"{table.name}: {role} column {quoted(column)}", text=table.text)
-            some_ids.setdefault(role, made[role].head(EXAMPLES).to_list())
-            _refuse_kind(table, role, ids.kinds[role], log)
-        for role, column in columns.items():
-            made[role] = written_numbers(table.name, batch[column])
-            missing[role] += int(np.count_nonzero(~np.isfinite(made[role])))
-        n_rows += batch.height
-        _check(table.name, side, made)
-        buckets = log.buckets(side, made[side])
-        rows = pl.DataFrame(made | {"owner": made[side]}).drop(side)
-        store.add(rows.filter(buckets >= 0), buckets[buckets >= 0].astype(np.uint8))
-    store.finish()
-    for role, number in missing.items():
-        if number:
-            raise PredictionError(
-                f"{table.name}: {number:,} of {n_rows:,} values in column {quoted(columns[role])} are missing or not "
-                "finite; repair them."
-            )
-    if not n_rows:
-        raise rules.no_rows(table.name)
-    return RankerTable(what=table.name, side=side, numbers=frozenset(columns), store=store, some_ids=some_ids)
-
-
-def _refuse_kind(table: InputTable, side: str, kind: str, log: DealtLog) -> None:
-    if not table.text and kind != log.kinds[side]:
-        raise UnknownIdError(
-            f"{table.name}: the log's {side} ids are {log.kinds[side]} and these {kind}; cast one side."
-        )
-
-
-def _check(what: str, side: str, numbers: dict[str, Floats]) -> None:
-    """What can be said of ranks and probabilities row by row; what is missing is told later."""
-    place = numbers.get("rank", numbers.get("position"))
-    if place is None:
-        return
-    is_wrong = bool(np.any((place < 1) | (place > rules.LARGEST) | (np.isfinite(place) & (place != np.floor(place)))))
-    if "rank" in numbers and is_wrong:
-        raise _bad_ranks(what, side)
-    p = numbers.get("probability", np.zeros(0))
-    if is_wrong or bool(np.any((p < 0) | (p > 1))):
-        raise PredictionError(f"{what}: probabilities must lie in [0, 1], and positions be whole numbers from 1.")
-
-
-def _bad_ranks(what: str, side: str) -> PredictionError:
-    return PredictionError(
-        f"{what}: ranks must be integers starting at 1, unique within each {side}; number each list 1, 2, 3 …"
-    )
-
-
-def _id_columns(table: InputTable, question: ShownQuestion) -> tuple[str, str, str]:
+def _id_columns(table: InputTable, question: ShownQuestion) -> tuple[str, dict[str, str]]:
     """Whether a table has lists of requests or of users, and its columns of these and of items."""
     names = {"request": question.request, "user": question.user, "item": question.item}
     columns = shared(table, {role: name if isinstance(name, str) else None for role, name in names.items()})
@@ -200,7 +142,7 @@ def _id_columns(table: InputTable, question: ShownQuestion) -> tuple[str, str, s
     side = "user" if request is None else "request"
     wanted = {"item": columns.get("item"), side: columns.get("user") if request is None else request}
     chosen = choose(table, wanted, required=("user", "item") if request is None else ("item",))
-    return side, chosen[side], chosen["item"]
+    return side, {side: chosen[side], "item": chosen["item"]}
 
 
 def _value_columns(table: InputTable, question: ShownQuestion) -> dict[str, str]:
@@ -234,16 +176,23 @@ def ranked_lists(rows: TableRows, depth: int | None) -> RankedLists:
 def _ranks(rows: TableRows) -> npt.NDArray[np.int64]:
     """Ranks, or places by falling score, equal ones in the order of their items."""
     if "rank" in rows.numbers:
-        rank = rows.numbers["rank"].astype(np.int64)
-        if _repeats(rows.owner, rank):
-            raise _bad_ranks(rows.what, rows.side)
-        return rank
+        rank = rows.numbers["rank"]
+        if _is_wrong(rank) or _repeats(rows.owner, rank.astype(np.int64)):
+            raise PredictionError(
+                f"{rows.what}: ranks must be integers starting at 1, unique within each {rows.side}; number each list "
+                "1, 2, 3 …"
+            )
+        return rank.astype(np.int64)
     order = np.lexsort((rows.item, -rows.numbers["score"], rows.owner))
     owner = rows.owner[order]
     first = np.flatnonzero(np.diff(owner, prepend=-1))
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order)) - np.repeat(first, np.diff(np.append(first, len(order)))) + 1
     return rank
+
+
+def _is_wrong(place: Floats) -> bool:
+    return bool(np.any((place < 1) | (place > rules.LARGEST) | (place != np.floor(place))))
 
 
 def _repeats(owner: Array, value: Array) -> bool:
@@ -258,8 +207,10 @@ def _repeats(owner: Array, value: Array) -> bool:
 
 def row_probabilities(rows: TableRows, block: ShownBlock) -> Floats:
     """π_j(a) of each shown item at every position, (n, K); what a table does not hold has none."""
-    position, p = rows.numbers["position"].astype(np.int64), rows.numbers["probability"]
-    _refuse_sums(rows, position, p)
+    position, p = rows.numbers["position"], rows.numbers["probability"]
+    if _is_wrong(position) or bool(np.any((p < 0) | (p > 1))):
+        raise PredictionError(f"{rows.what}: probabilities must lie in [0, 1], and positions be whole numbers from 1.")
+    _refuse_sums(rows, position.astype(np.int64), p)
     log, width = block.log, rows.n_items + 1
     probability = np.zeros((len(log), log.depth))
     wanted = rows.key[log.request].astype(np.int64) * width + log.item
