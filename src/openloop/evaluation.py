@@ -13,6 +13,7 @@ from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.data.reading import NO_RATINGS
+from openloop.data.scanning import ShownLog
 from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
@@ -219,16 +220,21 @@ def default_metrics(models: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_shown(log: Any) -> bool:
     """Whether a log is of impressions."""
-    return isinstance(log, Impressions)
+    return isinstance(log, Impressions | ShownLog)
+
+
+def of_shown(log: Impressions | ShownLog) -> dict[str, Any]:
+    """What a log of impressions says of the question: who are candidates, and how tables may call its columns."""
+    return {"candidates": log.candidates, "columns": {} if isinstance(log, Impressions) else log.columns}
 
 
 def _of_impressions(
     models: Mapping[str, Any], log: Any, exam: Any, metrics: Any, estimators: Any, level: float
 ) -> Comparison:
-    from openloop.sources.impressions.comparing import compare_shown
-    from openloop.sources.impressions.question import ShownQuestion
+    from openloop.impressions.comparing import compare_shown
+    from openloop.impressions.question import ShownQuestion
 
-    question = ShownQuestion(metrics=metrics, estimators=estimators, level=level)
+    question = ShownQuestion(metrics=metrics, estimators=estimators, level=level, **of_shown(log))
     return compare_shown(models, log, exam, question)
 
 
