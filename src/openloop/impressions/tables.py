@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openloop.blocks.dealing import Check, ReadIds, deal_table
+from openloop.blocks.dealing import ReadIds, deal_table
 from openloop.blocks.joining import Dealt
 from openloop.blocks.population import IdIndex
 from openloop.blocks.store import Budget
@@ -121,13 +121,12 @@ def deal_ranker(what: str, frame: Any, log: DealtLog, question: ShownQuestion, b
     if side not in log.kinds:
         raise PredictionError(f"{what}: has lists of {side}s, and the log names none; give other lists.")
     numbers, ids = _value_columns(table, question), ReadIds()
-    gaps = {role: Gaps() for role in numbers}
-    checks: dict[str, Check] = {role: partial(gap.counted, what, numbers[role]) for role, gap in gaps.items()}
-    dealt = deal_table(table, columns | numbers, checks, budget, ids, buckets_of=partial(log.buckets, side))
+    gaps = {role: Gaps(what=what, column=column) for role, column in numbers.items()}
+    dealt = deal_table(table, columns | numbers, gaps, budget, ids, buckets_of=partial(log.buckets, side))
     if not dealt.n_rows:
         raise rules.no_rows(what)
     for role, gap in gaps.items():
-        gap.refuse(what, numbers[role], role)
+        gap.refuse(role)
     for role in columns:
         if not table.text and ids.kinds[role] != log.kinds[role]:
             kinds = log.kinds[role], ids.kinds[role]

@@ -364,7 +364,7 @@ class ColumnOfP:
     weight: float = 0.0  # Σ1/p
     kept: float = 0.0  # Σ1/max(p, floor)
 
-    def checked(self, column: pl.Series, what: str) -> Floats:
+    def __call__(self, column: pl.Series, what: str) -> Floats:
         """The p that weights are computed from."""
         p = values.propensities(column, what)
         if not self.floor:
@@ -373,6 +373,11 @@ class ColumnOfP:
         self.rows, self.raised = self.rows + len(p), self.raised + int(np.count_nonzero(p < self.floor))
         self.weight, self.kept = self.weight + float((1.0 / p).sum()), self.kept + float((1.0 / used).sum())
         return used
+
+    def add(self, later: ColumnOfP) -> None:
+        """What later rows have, too."""
+        self.rows, self.raised = self.rows + later.rows, self.raised + later.raised
+        self.weight, self.kept = self.weight + later.weight, self.kept + later.kept
 
 
 class ScanInput(LogInput):
@@ -431,7 +436,7 @@ class ScanInput(LogInput):
         """The rows by bucket, numbered as they were."""
         log, exclude = self._log, self._exclude
         columns = {role: log.columns[role] for role in ("user", "item", "rating") if role in log.columns}
-        checks: dict[str, Any] = {"rating": values.ratings, P: self._p.checked, "time": values.times}
+        checks: dict[str, Any] = {"rating": values.ratings, P: self._p, "time": values.times}
         if self._column is not None:
             columns[P] = self._column
         if log.duplicates != "error" and "time" in log.columns:
