@@ -60,9 +60,9 @@ class _Preparation:
     def source(self) -> tuple[BlockSource, list[str]]:
         """The source, and notes."""
         question = self.question
-        blocks, population, dealing = self._joined()
-        facts = blocks.facts
         try:
+            blocks, population, dealing = self._joined()
+            facts = blocks.facts
             self._refuse(facts, dealing)
             asked = self._asked(population)
             levels = LevelCounts.of_parts(facts.levels)
@@ -79,7 +79,7 @@ class _Preparation:
                 blocks, population, asked, coverage, levels, threshold, facts, said, dropped, filled
             )
         except BaseException:
-            blocks.close()
+            self.budget.close()
             raise
         source = BlockSource(subject)
         return source, self._all_notes(source, asked, facts, said)
