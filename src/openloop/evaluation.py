@@ -20,7 +20,7 @@ from openloop.moments.inputs import numbers_of
 from openloop.moments.preparing import block_source
 from openloop.moments.source import BlockSource
 from openloop.sources.lists import described
-from openloop.sources.question import Question, within_lists
+from openloop.sources.question import Question, strata_of, within_lists
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
@@ -203,6 +203,7 @@ def evaluate(
     with prepared(models, log, propensities, question) as ready:
         for text in ready.warnings:
             warnings.warn(f"evaluate: {text}.", ThresholdWarning, stacklevel=2)
+        ready.source.survey(ready.metrics, strata_of(ready.methods))
         found = ready.compare(pairs)
         return replace(found, notes=(*found.notes, *ready.warnings))
 

@@ -22,6 +22,7 @@ from openloop.audits.gathering import (
     rare_share,
     setting_of,
     trained_on,
+    survey,
 )
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
@@ -172,6 +173,7 @@ def _conducted(
         population = f"{population}, {few.population}" if population else few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = until.enter_context(prepared(models, log, seen, asked))
+    survey(ready, [*asked.stratifications, *asked.groupings.values()])
     if not isinstance(log, Feedback):  # which says so itself
         basis = basis.with_span(*ready.source.about().span, asked)
     if asked.rehearse:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
-from openloop.blocks.joining import Dealt
+from openloop.blocks.joining import Dealt, Join
+from openloop.blocks.local import Blocks, LocalBlocks
 from openloop.blocks.population import IdSet, Population
 from openloop.blocks.readers import batches
 from openloop.blocks.store import Budget, Store
@@ -47,6 +48,58 @@ class ReadIds:
         return ids
 
 
+class Dealer(Protocol):
+    """What reads tables and joins them, here or on executors."""
+
+    def deal(
+        self,
+        table: InputTable,
+        columns: Mapping[str, str],
+        checks: Mapping[str, Check],
+        ids: ReadIds,
+        *,
+        is_log: bool = False,
+        positive: float | None = None,
+    ) -> Dealt:
+        """As `deal_table`; what it notes and counts is complete after `finish`."""
+        ...
+
+    def finish(self) -> None:
+        """Read what is not yet read."""
+        ...
+
+    def join(self, join: Join) -> Blocks:
+        """The blocks of all that was dealt."""
+        ...
+
+
+class LocalDealer:
+    """Reads tables on this machine, and keeps them in memory and on disk."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = Budget() if budget is None else budget
+
+    def deal(
+        self,
+        table: InputTable,
+        columns: Mapping[str, str],
+        checks: Mapping[str, Check],
+        ids: ReadIds,
+        *,
+        is_log: bool = False,
+        positive: float | None = None,
+    ) -> Dealt:
+        """The rows of a table by bucket; see `deal_table`."""
+        return deal_table(table, columns, checks, self.budget, ids, is_log=is_log, positive=positive)
+
+    def finish(self) -> None:
+        """Every table is read when it is dealt."""
+
+    def join(self, join: Join) -> Blocks:
+        """The blocks, in threads."""
+        return LocalBlocks(join, self.budget)
+
+
 def deal_table(
     table: InputTable,
     columns: Mapping[str, str],
@@ -54,12 +107,12 @@ def deal_table(
     budget: Budget,
     ids: ReadIds,
     *,
-    numbered: bool = False,
+    is_log: bool = False,
     positive: float | None = None,
 ) -> Dealt:
-    """The rows of a table by bucket, with a column for each role; `numbered`: with the number of each row, too.
+    """The rows of a table by bucket, with a column for each role.
 
-    A log without ratings has the rating 1 in all rows. With `positive`, rows are left out whose rating is below it.
+    Rows of a log are numbered, and rated 1 where it has no ratings; those rated below `positive` are left out.
     """
     store, offset = Store(budget), 0
     for batch in batches(table, list(dict.fromkeys(columns.values()))):
@@ -71,9 +124,9 @@ def deal_table(
             made[role] = (
                 ids.add(role, batch[column], what, text=table.text) if is_id else checks[role](batch[column], what)
             )
-        if numbered:
+        if is_log:
             made["row"] = np.arange(offset, offset + batch.height)
-        if numbered and "rating" not in made:
+        if is_log and "rating" not in made:
             made["rating"] = np.ones(batch.height, np.float32)
         rows = pl.DataFrame(made)
         if positive is not None:

@@ -7,18 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from openloop.blocks.block import Block, Outcome, Pairs
 from openloop.blocks.population import IdIndex, Population
-from openloop.blocks.store import Store
 from openloop.blocks.tables import table_ranks
 from openloop.core.vocabulary import Array, Bools, Int64s, Ints
 from openloop.data.cells import one_of_each
-from openloop.kernels.joining import match
+from openloop.kernels.joining import match, order_of_pairs
 
 SHOWN = 3  # pairs or users that an error names
 LARGEST = 2**31  # no list is longer
@@ -28,13 +27,26 @@ UNLISTED = -1  # in the place of the candidates above an item that a list does n
 Examples = tuple[tuple[Any, ...], ...]
 
 
+class Rows(Protocol):
+    """Rows by bucket, wherever they are."""
+
+    rows: Int64s  # of each bucket, or of some of them together
+
+    def frame(self, first: int, last: int) -> pl.DataFrame:
+        """Those of the buckets first … last - 1."""
+        ...
+
+    def release(self, first: int, last: int) -> None:
+        """Keep those of these buckets no longer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dealt:
     """The rows of a table by bucket of their users; `coded`: their users and items are codes of the population."""
 
-    store: Store
+    store: Rows
     coded: bool = False
-    duplicates: str = "error"  # what happens to a pair that is there more than once
 
     @property
     def n_rows(self) -> int:
@@ -108,6 +120,7 @@ class JoinFacts:
     rows_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of the log
     excluded_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of all that is excluded
     users: int = 0  # with scored rows
+    levels: tuple[pl.DataFrame, ...] = ()  # of each block its distinct ratings, "value", and their "rows"
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
         empty = TableFacts()
@@ -117,7 +130,7 @@ class JoinFacts:
             overlap=self.overlap + other.overlap, excluded=self.excluded + other.excluded,
             rows_of_items=_added(self.rows_of_items, other.rows_of_items),
             excluded_of_items=_added(self.excluded_of_items, other.excluded_of_items),
-            users=self.users + other.users,
+            users=self.users + other.users, levels=self.levels + other.levels,
         )  # fmt: skip
 
 
@@ -148,6 +161,7 @@ class Join:
     columns: Sequence[str] = ()  # of the log, beside user, item and rating
     kinds: frozenset[str] = frozenset({"prediction", "rank"})
     keep: bool = False
+    duplicates: str = "error"  # what happens to a pair that the log has more than once
 
     @property
     def dealt(self) -> list[Dealt]:
@@ -195,7 +209,7 @@ class _BlockJoin:
             log=repeats, exclude=again, tables=facts, overlap=len(every_excluded) - len(excluded),
             excluded=len(excluded), rows_of_items=np.bincount(rows.item, minlength=self.n_items),
             excluded_of_items=np.bincount(every_excluded.item, minlength=self.n_items),
-            users=int(np.count_nonzero(np.diff(block.user_ptr))),
+            users=int(np.count_nonzero(np.diff(block.user_ptr))), levels=(counts_of(block.rating),),
         )  # fmt: skip
         return Block(
             users=block.users, user_start=block.user_start, rows=rows, rating=block.rating, columns=block.columns,
@@ -208,12 +222,11 @@ class _BlockJoin:
         """The rows by user and item, without those that repeat a pair."""
         frame = self.join.log.store.frame(self.first, self.last)
         pairs = self._coded(frame, self.join.log)
-        rows, order, faults = self._sorted(pairs, frame, self.join.log.duplicates)
-        ordered = frame[pl.Series(order)]
-        if self.join.log.duplicates == "mean" and len(order) < len(frame):
-            ordered = ordered.with_columns(
-                rating=_mean_ratings(pairs.cell(self.n_items), frame, rows.cell(self.n_items))
-            )
+        rows, order, faults = self._sorted(pairs, frame, self.join.duplicates)
+        ordered = frame.select(pl.exclude("user", "item", "row"))[pl.Series(order)]
+        if self.join.duplicates == "mean" and len(order) < len(frame):
+            ratings = _mean_ratings(pairs.cell(self.n_items), frame, rows.cell(self.n_items))
+            ordered = ordered.with_columns(rating=ratings)
         return rows, ordered, faults
 
     def _excluded(self, rows: Pairs) -> tuple[Pairs, Pairs, LogFaults]:
@@ -222,7 +235,7 @@ class _BlockJoin:
             none = Pairs(user=np.zeros(0, np.int32), item=np.zeros(0, np.int32))
             return none, none, LogFaults()
         frame = self.join.exclude.store.frame(self.first, self.last)
-        pairs, _, repeats = self._sorted(self._coded(frame, self.join.exclude), frame, self.join.exclude.duplicates)
+        pairs, _, repeats = self._sorted(self._coded(frame, self.join.exclude), frame, "first")
         place, _ = match(rows.cell(self.n_items), pairs.cell(self.n_items))
         return pairs.take(place < 0), pairs, repeats
 
@@ -231,38 +244,38 @@ class _BlockJoin:
         if not dealt.coded:
             user = self.user_index.find(frame["user"])
             return Pairs(user=user, item=self.join.population.item_index.find(frame["item"]))
-        place = IdIndex(self.users.astype(np.int64)).find(frame["user"])
+        population = self.join.population
+        place = population.place_of_code[frame["user"].to_numpy()] - np.int32(population.by_bucket[1][self.first])
         return Pairs(user=place, item=frame["item"].to_numpy())
 
-    def _sorted(self, pairs: Pairs, frame: pl.DataFrame, duplicates: str) -> tuple[Pairs, Int64s, LogFaults]:
+    def _sorted(self, pairs: Pairs, frame: pl.DataFrame, duplicates: str) -> tuple[Pairs, Ints, LogFaults]:
         """The pairs by user and item, each once; where they were; and what is wrong with them."""
-        known = (pairs.user >= 0) & (pairs.item >= 0)
-        cell = np.where(known, pairs.cell(self.n_items), -1)
-        order = np.argsort(cell, kind="stable")[np.count_nonzero(~known) :]
-        ordered = cell[order]
-        repeated = bool(np.any(ordered[1:] == ordered[:-1]))
-        if len(order) == len(cell) and not repeated:
-            return pairs.take(order), order, LogFaults()
-        row = frame["row"].to_numpy() if "row" in frame.columns else np.arange(len(cell))
-        strange = np.sort(row[~known])
+        order = order_of_pairs(pairs.user, pairs.item, len(self.users), self.n_items)
+        ordered = pairs.take(order)
+        is_repeat = np.diff(ordered.cell(self.n_items)) == 0
+        if len(order) == len(pairs) and not is_repeat.any():
+            return ordered, order, LogFaults()
+        row = frame["row"].to_numpy() if "row" in frame.columns else np.arange(len(pairs))
+        strange = np.sort(row[(pairs.user < 0) | (pairs.item < 0)])
         faults = LogFaults(n_strange=len(strange), strange=tuple(strange[:SHOWN].tolist()))
-        if repeated and duplicates == "error":
-            faults = faults + self._repeats(pairs, cell, ordered, row)
-        if repeated:
-            order = order[np.argsort(row[order], kind="stable")]  # rows of a pair in the order of the input
-            order = order[np.argsort(cell[order], kind="stable")]
-            time = frame["time"].to_numpy() if "time" in frame.columns else None
-            order = order[one_of_each(cell[order], order, time, last=duplicates != "first")]
-        return pairs.take(order), order, faults
+        if not is_repeat.any():
+            return ordered, order, faults
+        if duplicates == "error":
+            faults = faults + self._repeats(ordered, row[order])
+        cell = ordered.cell(self.n_items)
+        by_row = np.lexsort((row[order], cell))  # rows of a pair in the order of the input
+        time = frame["time"].to_numpy() if "time" in frame.columns else None
+        once = order[by_row][one_of_each(cell, order[by_row], time, last=duplicates != "first")]
+        return pairs.take(once), once, faults
 
-    def _repeats(self, pairs: Pairs, cell: Int64s, ordered: Int64s, row: Int64s) -> LogFaults:
-        """The pairs that are there more than once."""
-        twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        first = cell[np.isin(cell, twice)][np.argmin(row[np.isin(cell, twice)])]
-        here = np.flatnonzero(cell == first)
-        return LogFaults(
-            pairs=len(twice), first=self.named(pairs.take(here[:1]))[0], rows=tuple(np.sort(row[here]).tolist())
-        )
+    def _repeats(self, ordered: Pairs, row: Int64s) -> LogFaults:
+        """The pairs that are there more than once; `row` are the rows of the input."""
+        cell = ordered.cell(self.n_items)
+        twice = np.unique(cell[1:][cell[1:] == cell[:-1]])
+        there = np.flatnonzero(np.isin(cell, twice))
+        here = np.flatnonzero(cell == cell[there[np.argmin(row[there])]])
+        name = self.named(ordered.take(here[:1]))[0]
+        return LogFaults(pairs=len(twice), first=name, rows=tuple(np.sort(row[here]).tolist()))
 
     # -- tables of models ------------------------------------------------------------------------------------
 
@@ -407,9 +420,15 @@ def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
     return means["rating"].gather(place).cast(pl.Float32)
 
 
+def counts_of(values: Array) -> pl.DataFrame:
+    """The distinct values, "value", and the "rows" of each."""
+    return pl.Series("value", values).value_counts(name="rows")
+
+
 def _ordered(pairs: Pairs) -> Pairs:
-    """The pairs by user, then by item."""
-    return pairs.take(np.lexsort((pairs.item, pairs.user)))
+    """The pairs by user, then by item; first those of items that the population lacks."""
+    n_users, n_items = int(pairs.user.max(initial=-1)) + 1, int(pairs.item.max(initial=-1)) + 1
+    return pairs.take(order_of_pairs(pairs.user, pairs.item + np.int32(1), n_users, n_items + 1))
 
 
 def _repeated_ranks(user: Ints, rank: Array) -> int:

@@ -18,6 +18,8 @@ Result = TypeVar("Result")
 class Blocks(Protocol):
     """All blocks of a log, wherever they are."""
 
+    facts: JoinFacts
+
     def map(self, work: Callable[[Block], Result]) -> Iterator[Result]:
         """What `work` makes of each block, in their order."""
         ...

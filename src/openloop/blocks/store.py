@@ -24,6 +24,7 @@ from openloop.support.sizes import written
 from openloop.support.system_errors import FULL, system_error
 
 BUCKETS = 256
+BLOCK_ROWS = 100_000  # of a block on average, or fewer
 GROUP = 16  # buckets of a batch that share memory, which is free again when all of them are released
 UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not say
 
@@ -38,7 +39,7 @@ def bucket_of(ids: pl.Series) -> npt.NDArray[np.uint8]:
     return buckets_of_text(np.frombuffer(data or b"", np.uint8), ends)
 
 
-def bounds(rows: npt.NDArray[np.int64], target: int = 100_000) -> list[tuple[int, int]]:
+def bounds(rows: npt.NDArray[np.int64], target: int = BLOCK_ROWS) -> list[tuple[int, int]]:
     """Blocks as ranges of buckets: as few as give each at most `target` rows on average, a power of two up to 256."""
     blocks = 1
     while blocks < BUCKETS and rows.sum() > target * blocks:
@@ -199,11 +200,12 @@ class Store:
         for group in range(0, BUCKETS, GROUP):
             first = starts[group]
             rows = _compact(batch[pl.Series(order[first : starts[group + GROUP]])])
+            row_size = _size(rows) / max(rows.height, 1)
             for bucket in range(group, group + GROUP):
                 piece = rows[int(starts[bucket] - first) : int(starts[bucket + 1] - first)]
                 if piece.height:
                     self._pieces[bucket].append(piece)
-                    sizes[bucket] = _size(piece)
+                    sizes[bucket] = row_size * piece.height
         self.rows += np.diff(starts)
         self._empty = batch.clear()
         if self._budget.reserve(int(sizes.sum())):
@@ -254,5 +256,7 @@ def _size(frame: pl.DataFrame) -> float:
 
 def _compact(frame: pl.DataFrame) -> pl.DataFrame:
     """The same rows with text of their own: Polars shares it with the frame that they were taken from."""
+    if pl.String not in frame.dtypes:
+        return frame
     text = frame.select(pl.col(pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
     return frame.with_columns(pl.DataFrame(text).get_columns())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,10 +11,9 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from openloop.blocks.dealing import Check, ReadIds, deal_table
+from openloop.blocks.dealing import Dealer, ReadIds
 from openloop.blocks.joining import Dealt, ModelTables
 from openloop.blocks.population import Population
-from openloop.blocks.store import Budget
 from openloop.core.feedback import Floats
 from openloop.core.protocols import on_host
 from openloop.data.columns import Column, InputTable, choose
@@ -64,41 +63,58 @@ class Table:
         """Whether it was made for rankings."""
         return "rank" in self.columns or "above" in self.columns
 
-    def dealt(self, budget: Budget, ids: ReadIds) -> Dealt:
-        """The rows by bucket, whose numbers are checked."""
-        gaps = {role: Gaps() for role in self.numbers}
-        checks: dict[str, Check] = {
-            role: partial(gap.counted, self.table.name, self.columns[role]) for role, gap in gaps.items()
-        }
-        dealt = deal_table(self.table, self.columns, checks, budget, ids)
-        if not dealt.n_rows:
-            raise rules.no_rows(self.table.name)
-        for role, gap in gaps.items():
-            gap.refuse(self.table.name, self.columns[role], role)
-        return dealt
+    def dealt(self, dealer: Dealer, ids: ReadIds) -> DealtTable:
+        """The rows by bucket."""
+        gaps = {role: Gaps(what=self.table.name, column=self.columns[role]) for role in self.numbers}
+        return DealtTable(rows=dealer.deal(self.table, self.columns, gaps, ids), name=self.table.name, gaps=gaps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DealtTable:
+    """A table that was dealt, and what is missing in its numbers."""
+
+    rows: Dealt
+    name: str
+    gaps: Mapping[str, Gaps]
+
+    def check(self) -> Dealt:
+        """Its rows, once they are read: refused if there are none, or if numbers are missing."""
+        if not self.rows.n_rows:
+            raise rules.no_rows(self.name)
+        for role, gap in self.gaps.items():
+            gap.refuse(role)
+        return self.rows
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Gaps:
     """Numbers of a column that are missing or not finite, over its batches."""
 
+    what: str
+    column: str
     rows: int = 0
     number: int = 0
     first: int = -1
 
-    def counted(self, what: str, name: str, column: pl.Series, _where: str) -> Floats:
+    def __call__(self, column: pl.Series, _where: str) -> Floats:
         """A batch of the column as numbers; -inf ranks below all others."""
-        numbers = rules.written_numbers(what, column.alias(name))
+        numbers = rules.written_numbers(self.what, column.alias(self.column))
         bad = np.flatnonzero(~(np.isfinite(numbers) | np.isneginf(numbers)))
         if len(bad) and self.first < 0:
             self.first = self.rows + int(bad[0])
         self.rows, self.number = self.rows + len(numbers), self.number + len(bad)
         return numbers
 
-    def refuse(self, what: str, column: str, role: str) -> None:
+    def add(self, later: Gaps) -> None:
+        """Those of later rows, too."""
+        if self.first < 0 <= later.first:
+            self.first = self.rows + later.first
+        self.rows, self.number = self.rows + later.rows, self.number + later.number
+
+    def refuse(self, role: str) -> None:
         """Refuse what is not finite."""
         if self.number and role not in ("above", "tied"):  # which only scored rows need
-            raise rules.not_finite(what, column, self.number, self.rows, self.first)
+            raise rules.not_finite(self.what, self.column, self.number, self.rows, self.first)
 
 
 Model = Answerer | LogColumns | tuple[Table, ...]
@@ -197,23 +213,29 @@ class Dealing:
 
     models: Mapping[str, ModelTables] = field(default_factory=dict[str, ModelTables])
     ids: Mapping[str, ReadIds] = field(default_factory=dict[str, ReadIds])
+    tables: Sequence[DealtTable] = ()
+
+    def check(self) -> None:
+        """Refuse what is wrong with a table by itself."""
+        for table in self.tables:
+            table.check()
 
 
-def deal_models(models: Mapping[str, Model], budget: Budget, ids_of: Callable[[], ReadIds]) -> Dealing:
+def deal_models(models: Mapping[str, Model], dealer: Dealer, ids_of: Callable[[], ReadIds]) -> Dealing:
     """Read the tables of all models; `ids_of` makes what notes their ids."""
     dealt: dict[str, ModelTables] = {}
     ids: dict[str, ReadIds] = {}
+    tables: list[DealtTable] = []
     for name, model in models.items():
         if isinstance(model, LogColumns):
             dealt[name] = ModelTables(columns={role: f"model {name} {role}" for role in model.columns})
         elif isinstance(model, tuple):
             scores, ranking = rules.scores_and_ranks(f"model {name!r}", model)
             ids[name] = ids_of()
-            first = scores.dealt(budget, ids[name])
-            dealt[name] = ModelTables(
-                scores=first, ranking=first if ranking is scores else ranking.dealt(budget, ids[name])
-            )
-    return Dealing(models=dealt, ids=ids)
+            own = [table.dealt(dealer, ids[name]) for table in dict.fromkeys((scores, ranking))]
+            dealt[name] = ModelTables(scores=own[0].rows, ranking=own[-1].rows)
+            tables += own
+    return Dealing(models=dealt, ids=ids, tables=tables)
 
 
 def numbers_of(model: Any, columns: Mapping[str, Column]) -> set[str]:

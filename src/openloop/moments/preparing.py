@@ -11,9 +11,8 @@ import numpy as np
 from openloop.blocks.block import Block, Outcome
 from openloop.blocks.dealing import SIDES, ReadIds
 from openloop.blocks.joining import UNLISTED, Join, JoinFacts, TableFacts
-from openloop.blocks.local import LocalBlocks
+from openloop.blocks.local import Blocks
 from openloop.blocks.population import Population
-from openloop.blocks.store import Budget
 from openloop.core.feedback import Floats
 from openloop.core.metric import default_threshold
 from openloop.core.vocabulary import Int64s
@@ -53,7 +52,6 @@ class _Preparation:
 
     def __init__(self, models: Mapping[str, Any], log: Any, propensities: Any, question: Question) -> None:
         self.question, self.notes = question, list[str]()
-        self.budget = Budget()
         self.log: LogInput = log_input(log, propensities, question)
         self.models: dict[str, Model] = {
             name: opened(name, model, question.columns, self.log.table) for name, model in models.items()
@@ -67,7 +65,7 @@ class _Preparation:
         try:
             self._refuse(facts, dealing)
             asked = self._asked(population)
-            levels = LevelCounts.of(blocks.map)
+            levels = LevelCounts.of_parts(facts.levels)
             self.log.with_levels(levels.span)
             p = self.log.fit(facts, population, self.notes)
             threshold = default_threshold(levels.values) if question.threshold is None else float(question.threshold)
@@ -88,7 +86,7 @@ class _Preparation:
 
     # -- reading and joining ---------------------------------------------------------------------------------
 
-    def _joined(self) -> tuple[LocalBlocks, Population, Dealing]:
+    def _joined(self) -> tuple[Blocks, Population, Dealing]:
         """All tables read once, and joined."""
         log, question = self.log, self.question
         columns = {
@@ -98,7 +96,7 @@ class _Preparation:
             for role, column in model.columns.items()
         }
         ids = log.new_ids()
-        dealt, exclude = log.deal(columns, self.budget, ids)
+        dealt, exclude = log.deal(columns, ids)
         shared_users = ids.sets.get("user") if log.open_users else None
         shared_items = ids.sets.get("item")
 
@@ -106,13 +104,16 @@ class _Preparation:
             sets = {"user": shared_users, "item": shared_items}
             return ReadIds(sets={side: ids for side, ids in sets.items() if ids is not None})
 
-        dealing = deal_models(self.models, self.budget, ids_of)
+        dealing = deal_models(self.models, log.dealer, ids_of)
+        log.dealer.finish()
+        log.check()
+        dealing.check()
         population = log.population(ids, self.notes)
         join = Join(
             population=population, log=dealt, exclude=exclude, models=dealing.models,
-            columns=(*log.columns,), kinds=frozenset(question.kinds), keep=question.keeps_tables,
+            columns=(*log.columns,), kinds=frozenset(question.kinds), keep=question.keeps_tables, duplicates=log.duplicates,
         )  # fmt: skip
-        return LocalBlocks(join, self.budget), population, dealing
+        return log.dealer.join(join), population, dealing
 
     def _refuse(self, facts: JoinFacts, dealing: Dealing) -> None:
         """Refuse what the join found, the log first; in the words that do not depend on where rows are."""
@@ -145,7 +146,7 @@ class _Preparation:
         }
 
     def _ask(
-        self, blocks: LocalBlocks, asked: Mapping[str, Asked], population: Population, threshold: float, p: Any
+        self, blocks: Blocks, asked: Mapping[str, Asked], population: Population, threshold: float, p: Any
     ) -> _Said:
         """Ask the models that are no tables, and put what lists leave out below them."""
         facts, said = blocks.facts, _Said(tables=dict(blocks.facts.tables))
@@ -188,7 +189,7 @@ class _Preparation:
         return served
 
     def _without_gaps(
-        self, blocks: LocalBlocks, predicted: set[str], said: _Said, levels: LevelCounts
+        self, blocks: Blocks, predicted: set[str], said: _Said, levels: LevelCounts
     ) -> tuple[int, dict[str, int]]:
         """Rows that some model does not predict are refused, dropped or filled."""
         gaps = {
@@ -231,7 +232,7 @@ class _Preparation:
     # -- what is scored --------------------------------------------------------------------------------------
 
     def _subject(
-        self, blocks: LocalBlocks, population: Population, asked: Mapping[str, Asked], coverage: Mapping[str, Coverage],
+        self, blocks: Blocks, population: Population, asked: Mapping[str, Asked], coverage: Mapping[str, Coverage],
         levels: LevelCounts, threshold: float, facts: JoinFacts, said: _Said, dropped: int, filled: Mapping[str, int],
     ) -> Subject:  # fmt: skip
         question, log = self.question, self.log
@@ -262,7 +263,7 @@ class _Preparation:
             exclude=log.excluded_in_memory,
         )  # fmt: skip
 
-    def _check_metrics(self, blocks: LocalBlocks, predicted: Sequence[str]) -> None:
+    def _check_metrics(self, blocks: Blocks, predicted: Sequence[str]) -> None:
         """Some metrics take predictions of a certain kind only, as 0 and 1."""
         checks = [m.check for m in self.question.measures if m.check is not None]
         if checks:
