@@ -244,21 +244,23 @@ else:
 #
 # ## What could go wrong
 #
-# **Ids of two kinds.** In one table ids are numbers, in another they are text. openloop
-# refuses to join them:
+# **Ids written in two ways.** In the log a user is 17, in a model's table `u17`. (`"17"`
+# would be 17.) None of the table's users is the log's, so it is refused:
 
 # %%
-as_text = pl.scan_parquet("current.parquet").with_columns(pl.col("user").cast(pl.String))
+renamed = pl.scan_parquet("current.parquet").with_columns(
+    user="u" + pl.col("user").cast(pl.String)
+)
 try:
     ol.audit(
-        {"current": as_text, "challenger": pl.scan_parquet("challenger.parquet")},
+        {"current": renamed, "challenger": pl.scan_parquet("challenger.parquet")},
         ol.scan("with-p.parquet", **known),
         metrics=["mae"],
     )
 except ol.errors.OpenloopError as error:
     print(error)
 else:
-    raise AssertionError("ids of two kinds must be refused")
+    raise AssertionError("ids written in two ways must be refused")
 
 # %% [markdown]
 # **Predictions are missing.** A rating without a prediction is an error that counts
