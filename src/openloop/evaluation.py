@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from openloop.comparison.lists import described
 from openloop.comparison.plan import chosen_pairs, conclude
 from openloop.core.comparison import Comparison
 from openloop.core.impressions import Impressions
@@ -19,9 +20,8 @@ from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
 from openloop.moments.inputs import numbers_of
 from openloop.moments.preparing import block_source
+from openloop.moments.question import Question, strata_of, within_lists
 from openloop.moments.source import BlockSource
-from openloop.sources.lists import described
-from openloop.sources.question import Question, strata_of, within_lists
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
@@ -29,8 +29,8 @@ ERRORS = ("mae", "mse")  # the default metrics,
 RANKINGS = ("recall@10", "dcg@10")  # and where some model is a list
 
 if TYPE_CHECKING:
+    from openloop.comparison.refitting import Refitting
     from openloop.estimators.shown import ShownMethod
-    from openloop.moments.refitting import Refitting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -290,6 +290,6 @@ def _served(source: BlockSource, asked: Question, notes: list[str]) -> Question:
 def _refitting(source: BlockSource, propensities: Any, asked: Question) -> Refitting | None:
     if isinstance(asked.errors, str):
         return None
-    from openloop.moments.refitting import Refitting
+    from openloop.comparison.refitting import Refitting
 
     return Refitting.of(source, propensities, asked)

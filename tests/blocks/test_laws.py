@@ -22,7 +22,7 @@ from openloop.data.scanning import scan
 from openloop.errors import PredictionError
 from openloop.evaluation import prepared
 from openloop.moments import preparing
-from openloop.sources.question import Question
+from openloop.moments.question import Question
 
 USERS, ITEMS = 300, 40
 METRICS = ("mae", "rmse", "accuracy", "recall@10", "ndcg@10", "map", "auc", "coverage@5")

@@ -31,9 +31,9 @@ from openloop.impressions.tables import (
 )
 from openloop.kernels.selecting import best
 from openloop.kernels.shown_lists import ranks_in_lists, reordered
+from openloop.moments.functions import OfIds
 from openloop.moments.inputs import refuse_unwrapped
-from openloop.sources.functions import OfIds
-from openloop.sources.recoding import by_id, told
+from openloop.moments.recoding import by_id, told
 
 CELLS = 2**22  # scores that are looked at at once
 

@@ -25,8 +25,8 @@ from openloop.data.impressions import IDS
 from openloop.errors import ColumnError, InputError, PredictionError, UnknownIdError, listing, quoted
 from openloop.impressions.logs import DealtLog, ShownBlock
 from openloop.impressions.question import ShownQuestion
+from openloop.moments import table_rules
 from openloop.moments.inputs import Gaps
-from openloop.sources import rules
 
 NONE = -1  # the code of no item
 EXAMPLES = 3  # ids that an error names
@@ -124,7 +124,7 @@ def deal_ranker(what: str, frame: Any, log: DealtLog, question: ShownQuestion, b
     gaps = {role: Gaps(what=what, column=column) for role, column in numbers.items()}
     dealt = deal_table(table, columns | numbers, gaps, budget, ids, buckets_of=partial(log.buckets, side))
     if not dealt.n_rows:
-        raise rules.no_rows(what)
+        raise table_rules.no_rows(what)
     for role, gap in gaps.items():
         gap.refuse(role)
     for role in columns:
@@ -150,7 +150,7 @@ def _value_columns(table: InputTable, question: ShownQuestion) -> dict[str, str]
         if "position" not in table.columns:
             raise ColumnError(f"{table.name}: probabilities need the position that each is of; add column 'position'.")
         return {"probability": "probability", "position": "position"}
-    columns = rules.number_columns(table, {role: question.columns.get(role) for role in ("score", "rank")})
+    columns = table_rules.number_columns(table, {role: question.columns.get(role) for role in ("score", "rank")})
     return {"rank": columns["rank"]} if "rank" in columns else {"score": columns["score"]}
 
 
@@ -191,7 +191,7 @@ def _ranks(rows: TableRows) -> npt.NDArray[np.int64]:
 
 
 def _is_wrong(place: Floats) -> bool:
-    return bool(np.any((place < 1) | (place > rules.LARGEST) | (place != np.floor(place))))
+    return bool(np.any((place < 1) | (place > table_rules.LARGEST) | (place != np.floor(place))))
 
 
 def _repeats(owner: Array, value: Array) -> bool:

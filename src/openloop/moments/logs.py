@@ -27,13 +27,13 @@ from openloop.data.events import pairs_repeat
 from openloop.data.frames import open_frame
 from openloop.data.scanning import Log, pairs_of, scan
 from openloop.errors import AlignmentError, EmptyError, InputError, LeakError, PredictionError, UnknownIdError
+from openloop.moments import remarks, table_rules
+from openloop.moments.balancing import balanced_parts
 from openloop.moments.parts import excluded_share, one_log, other_users, unscaled
+from openloop.moments.question import Question
+from openloop.moments.recoding import by_id
 from openloop.moments.setting import BALANCED, LEVELS, SHARE, P
 from openloop.propensity.checks.by_item import CountModel
-from openloop.sources import remarks, rules
-from openloop.sources.balancing import balanced_parts
-from openloop.sources.question import Question
-from openloop.sources.recoding import by_id
 from openloop.support.frames import is_frame
 from openloop.support.wording import rows_at
 
@@ -638,4 +638,4 @@ def _counted_from_zero(ids: Vocabulary, n: int, side: str) -> Vocabulary:
 
 
 def _numbers(what: str, column: pl.Series, _where: str) -> Floats:
-    return rules.written_numbers(what, column)
+    return table_rules.written_numbers(what, column)
