@@ -69,7 +69,6 @@ def case(name):
         log = apart(log_of(users=100), [0.9, 0.5, 0.7])
     elif name == "no users":
         models, log, exam = lists_of_requests(log), bare(log, "user", "users"), world().theta
-        exam = np.asarray(exam)
     elif name == "known":
         models, options = dict(world().rankers), options | {"imputation": np.linspace(0, 1, 6)}
         options |= {"candidates": "shown"}
@@ -129,9 +128,9 @@ def test_blocks_and_the_order_of_rows_change_no_bit(name, monkeypatch):
 
 def test_ids_of_text_are_ids():
     log, models, exam, options = case("full")
-    names = ol.Vocabulary.of([f"u{user:05d}" for user in log.users.ids])
+    names = ol.Vocabulary.of([f"u{user:020d}" for user in log.users.ids])
     named = {
-        name: table.with_columns(user=pl.format("u{}", pl.col("user").cast(pl.String).str.zfill(5)))
+        name: table.with_columns(user=pl.format("u{}", pl.col("user").cast(pl.String).str.zfill(20)))
         for name, table in models.items()
     }
     wanted = ol.evaluate(models, log, exam, **options)
