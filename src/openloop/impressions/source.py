@@ -43,14 +43,15 @@ class ShownSource:
 
     def __init__(self, models: Mapping[str, Any], log: Any, exam: Any, question: ShownQuestion) -> None:
         self.models, self.log = tuple(models), log if isinstance(log, Impressions) else None
-        self._question, budget = question, Budget()
+        self._question, self._budget = question, Budget()
         ranks = {name: model for name, model in models.items() if is_row_ranks(model)}
         columns = ShownColumns(**fields_of(ShownColumns, question))  # pyright: ignore[reportArgumentType]
-        self._log = deal_log(with_ranks(log, ranks, columns), budget)
+        self._log = deal_log(with_ranks(log, ranks, columns), self._budget)
         rows = self._log.dealt.store.rows
         self._bounds = [(first, last) for first, last in bounds(rows) if rows[first:last].any()]
+        self._blocks: dict[int, ShownBlock] = {}
         self._rankers = {
-            name: ranker(name, model, self._log, question, budget, ranks) for name, model in models.items()
+            name: ranker(name, model, self._log, question, self._budget, ranks) for name, model in models.items()
         }
         theta = theta_of(exam, len(self._log.rows))
         self._survey = self._surveyed(theta)
@@ -75,7 +76,17 @@ class ShownSource:
 
     def _map(self, work: Callable[[ShownBlock], Result]) -> Iterator[Result]:
         """What `work` makes of each block, in their order."""
-        return run_blocks(lambda k: work(self._log.block(*self._bounds[k])), len(self._bounds))
+        return run_blocks(lambda k: work(self._block(k)), len(self._bounds))
+
+    def _block(self, k: int) -> ShownBlock:
+        """A block, which takes the place of its rows while the budget has room."""
+        block = self._blocks.get(k)
+        if block is None:
+            block = self._log.block(*self._bounds[k])
+            if self._budget.reserve(block.size):
+                self._blocks[k] = block
+                self._log.dealt.store.release(*self._bounds[k])
+        return block
 
     # -- what is there ---------------------------------------------------------------------------------------
 
