@@ -29,6 +29,7 @@ from openloop.errors import EmptyError, InputError
 ROW = "row"
 PLAIN = ("position", "reward", "propensity", "prefix", "slate", "shuffled", "pool", ROW)
 LISTED = ("exposure", "arms")
+UNUSED = ("arms", "time")  # columns of a log that no value needs; the arms of blocks are models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,8 +48,8 @@ class ShownLog:
 def scanned_impressions(frame: Any, columns: ShownColumns) -> ShownLog:
     """The log in a frame or a table of any engine."""
     table = frame if isinstance(frame, InputTable) else replace(open_frame(frame), name="the log")
-    chosen = columns.choose(table)
-    return ShownLog(table=table, columns={role: name for role, name in chosen.items() if role != "time"})
+    used = {role: name for role, name in columns.choose(table).items() if role.split()[0] not in UNUSED}
+    return ShownLog(table=table, columns=used)
 
 
 def impressions_table(log: Impressions, arms: Sequence[Array]) -> ShownLog:

@@ -141,7 +141,7 @@ class ShownSource:
 
     def reduce(self, kinds: Iterable[Kind]) -> None:
         """Reduce the rows to moments of these kinds, in one pass."""
-        kinds = list(kinds)
+        kinds = list(dict.fromkeys(kinds))
 
         def work(block: ShownBlock) -> tuple[Ints, dict[bool, Any], dict[tuple[str, Kind], ShownSums], Any]:
             rankings = {name: made.ranking(block) for name, made in self._rankers.items()}
