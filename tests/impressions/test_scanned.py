@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
+from openloop.blocks.store import Budget
 from openloop.errors import DuplicateError, EmptyError, InputError, PredictionError, PropensityError, RatingError
 from openloop.impressions import source
 from tests.click_cases import ALL, apart, cut, log_of, randomised, taken, world
@@ -124,6 +125,15 @@ def test_blocks_and_the_order_of_rows_change_no_bit(name, monkeypatch):
         width = 256 // blocks
         monkeypatch.setattr(source, "bounds", lambda _, w=width: [(first, first + w) for first in range(0, 256, w)])
         assert bits(scanned(log, models, exam, options, seed=blocks)) == bits(wanted)
+
+
+def test_rows_beyond_the_budget_of_memory_go_to_disk_and_give_the_same_bits(monkeypatch):
+    log, models, exam, options = case("full")
+    wanted = scanned(log, models, exam, options)
+    monkeypatch.setattr(source, "Budget", lambda: Budget(0))
+    assert bits(scanned(log, models, exam, options)) == bits(wanted)
+    with pytest.raises(PredictionError, match=facts("'b'", "no list")):
+        scanned(log, models | {"b": models["b"].head(6)}, exam, options)
 
 
 def test_ids_of_text_are_ids():

@@ -141,8 +141,8 @@ def _id_columns(table: InputTable, question: ShownQuestion) -> tuple[str, dict[s
     columns = shared(table, {role: name if isinstance(name, str) else None for role, name in names.items()})
     request = columns.get("request") or next((name for name in table.columns if names_a("request", name)), None)
     side = "user" if request is None else "request"
-    wanted = {"item": columns.get("item"), side: columns.get("user") if request is None else request}
-    chosen = choose(table, wanted, required=("user", "item") if request is None else ("item",))
+    names_of_ids = {"item": columns.get("item"), side: columns.get("user") if request is None else request}
+    chosen = choose(table, names_of_ids, required=("user", "item") if request is None else ("item",))
     return side, {side: chosen[side], "item": chosen["item"]}
 
 
