@@ -55,8 +55,9 @@ class _Preparation:
         self.question, self.notes = question, list[str]()
         self.budget = Budget()
         self.log: LogInput = log_input(log, propensities, question)
+        columns = {**self.log.names, **question.columns}
         self.models: dict[str, Model] = {
-            name: opened(name, model, question.columns, self.log.table) for name, model in models.items()
+            name: opened(name, model, columns, self.log.table) for name, model in models.items()
         }
 
     def source(self) -> tuple[BlockSource, list[str]]:
