@@ -80,7 +80,7 @@ class _Preparation:
                 blocks, population, asked, coverage, levels, threshold, facts, said, dropped, filled
             )
         except BaseException:
-            self.budget.close()
+            self.log.dealer.close()
             raise
         source = BlockSource(subject)
         return source, self._all_notes(source, asked, facts, said)
