@@ -22,7 +22,7 @@ from openloop.core.propensities import Propensities, check_exposure, grid_of, pr
 from openloop.core.protocols import predicted_block
 from openloop.core.vocabulary import Int64s, Vocabulary
 from openloop.data import values
-from openloop.data.columns import InputTable, named
+from openloop.data.columns import PAIR, InputTable, named
 from openloop.data.events import pairs_repeat
 from openloop.data.frames import open_frame
 from openloop.data.scanning import Log, pairs_of, scan
@@ -60,6 +60,7 @@ class LogInput:
     """What is known of a log before its rows are joined; of a log in memory all, of a scanned one less."""
 
     table: InputTable | None = None  # whose columns may be models
+    names: Mapping[str, str] = {}  # of its columns of ids, which models' tables may have, too
     columns: tuple[str, ...] = ()  # of the blocks, beside ratings
     open_users: bool = False  # whether users of models' tables are users of the population
     weighted: bool = False
@@ -384,10 +385,13 @@ class ScanInput(LogInput):
     """A log whose rows stay where they are, and one like it that is excluded."""
 
     def __init__(self, log: Log, propensities: Any, question: Question) -> None:
+        if question.groups:
+            raise InputError("audit: groups= has a label for each row of a log in memory; read the log with ol.read.")
         self.dealer = _dealer(log)
         self._log, self._question = log, question
         self._exclude: Log | None = None if question.exclude is None else pairs_of(question.exclude, log, "exclude")
         self.table = log.table
+        self.names = {side: log.columns[side] for side in PAIR} if log.table.headed else {}
         self._model: Any = None  # what gives p to the rows of each block
         self._p = ColumnOfP(floor=question.floor)
         self._column = self._propensity(propensities)
