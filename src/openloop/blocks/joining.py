@@ -341,7 +341,11 @@ class _Answer:
 
         if serves_ratings and "score" in pairs.numbers and "prediction" in self._kinds:
             self._predict(beside("score"))
-        if not serves_ranks or "rank" not in self._kinds:
+        if not serves_ranks:
+            return
+        if "rank" not in self._kinds:
+            if self._owner.join.keep and "score" in pairs.numbers and not len(repeats):
+                self._keep_scores(_ordered(pairs.take(pairs.item >= 0)))
             return
         if "above" in pairs.numbers:
             self._count(beside("above"), beside("tied"), place >= 0, pairs)
@@ -404,11 +408,17 @@ class _Answer:
         n_items = self._owner.join.population.n_items
         candidates = n_items - np.diff(block.excluded_ptr)
         short = int(np.count_nonzero((inside < candidates) & self._scored))
-        incomplete = int(np.count_nonzero(np.bincount(pairs.user, minlength=block.n_users) < n_items))
-        self.facts = self.facts + TableFacts(short=short, incomplete=incomplete)
-        self.kept = pairs
+        self.facts = self.facts + TableFacts(short=short)
+        self._keep_scores(pairs)
         if not short:
             self._values["above"], self._values["tied"] = table_ranks(block, pairs, self._n_items)
+
+    def _keep_scores(self, pairs: Pairs) -> None:
+        """Scores stay beside the rows; what is asked of all cells needs those of every item."""
+        length = np.bincount(pairs.user, minlength=self._block.n_users)
+        incomplete = int(np.count_nonzero(length < self._owner.join.population.n_items))
+        self.facts = self.facts + TableFacts(incomplete=incomplete)
+        self.kept = pairs
 
 
 def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
