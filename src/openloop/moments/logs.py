@@ -60,6 +60,7 @@ class LogInput:
     """What is known of a log before its rows are joined; of a log in memory all, of a scanned one less."""
 
     table: InputTable | None = None  # whose columns may be models
+    names: Mapping[str, str] = {}  # of its columns of ids, which models' tables may have, too
     columns: tuple[str, ...] = ()  # of the blocks, beside ratings
     open_users: bool = False  # whether users of models' tables are users of the population
     weighted: bool = False
@@ -384,7 +385,7 @@ class ScanInput(LogInput):
         self.dealer = _dealer(log)
         self._log, self._question = log, question
         self._exclude: Log | None = None if question.exclude is None else pairs_of(question.exclude, log, "exclude")
-        self.table = log.table
+        self.table, self.names = log.table, {side: log.columns[side] for side in ("user", "item")}
         self._model: Any = None  # what gives p to the rows of each block
         self._p = ColumnOfP(floor=question.floor)
         self._column = self._propensity(propensities)

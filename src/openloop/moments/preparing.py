@@ -54,7 +54,8 @@ class _Preparation:
         self.question, self.notes = question, list[str]()
         self.log: LogInput = log_input(log, propensities, question)
         self.models: dict[str, Model] = {
-            name: opened(name, model, question.columns, self.log.table) for name, model in models.items()
+            name: opened(name, model, {**self.log.names, **question.columns}, self.log.table)
+            for name, model in models.items()
         }
 
     def source(self) -> tuple[BlockSource, list[str]]:
