@@ -12,7 +12,7 @@ from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.data.simulate import World
 from openloop.sources.arrays.rows import Outcome, Rows, base_sums, gains, sums, weight_summary
-from openloop.sources.terms import POWERS, Common, Needed, assemble
+from openloop.moments.terms import POWERS, Common, Needed, assemble
 
 CELL = ("mae", "mse", "rmse", "accuracy", "dcg", "dcg@3", "prec@3", "precision@3", "rbp", "rbp:0.5")
 POOLED = ("adg", "atop", "recall@3")

@@ -13,8 +13,8 @@ from openloop.audits.contrasts import contrasts
 from openloop.audits.sensitivity import tilted_curve, tilted_curves, with_limits
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric
-from openloop.sources.question import Question
-from openloop.sources.tilts import KAPPAS, RHOS
+from openloop.moments.question import Question
+from openloop.moments.tilt_plan import KAPPAS, RHOS
 from tests.examples import same
 
 USERS, ITEMS = 200, 60

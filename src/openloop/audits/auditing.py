@@ -21,8 +21,8 @@ from openloop.audits.gathering import (
     listed_scores,
     rare_share,
     setting_of,
-    trained_on,
     survey,
+    trained_on,
 )
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
@@ -43,7 +43,7 @@ from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.estimators.shown import ShownMethod
-from openloop.evaluation import Prepared, Refit, is_shown, prepared
+from openloop.evaluation import Prepared, Refit, is_shown, of_shown, prepared
 from openloop.propensity.checks.by_item import CountModel
 from openloop.support.clock import start
 from openloop.support.progress import Step, silent, steps
@@ -135,7 +135,7 @@ def audit(
 
             about = ShownAuditQuestion(
                 metrics=metrics, estimators=OF_IMPRESSIONS if estimators is None else estimators, level=level,
-                candidates=log.candidates, baseline=baseline, rng=rng,
+                baseline=baseline, rng=rng, **of_shown(log),
             )  # fmt: skip
             return conduct_shown(models, log, propensities, about, step)
         asked = AuditQuestion(

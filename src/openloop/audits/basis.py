@@ -12,8 +12,8 @@ from openloop.core.feedback import Feedback, check_fitted
 from openloop.core.positives import only_positives
 from openloop.core.propensities import Propensities, not_exposure, predicted_by
 from openloop.errors import InputError
+from openloop.moments.question import Question
 from openloop.propensity.naming import MODELS, Entry
-from openloop.sources.question import Question
 
 KNOWN = {"by_items": "fits_items", "modelled": "modelled"}  # options of an audit, and what models call them
 

@@ -19,7 +19,7 @@ from openloop.evaluation import Prepared
 from openloop.metrics.naming import metric as metric_named
 from openloop.moments.setting import Strata
 from openloop.moments.source import BlockSource
-from openloop.sources.tilts import tilted
+from openloop.moments.tilt_plan import tilted
 from openloop.support.wording import percent
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
 from openloop.blocks.joining import Dealt, Join
@@ -21,6 +22,7 @@ from openloop.data.columns import InputTable
 from openloop.errors import InputError, quoted
 
 SIDES = ("user", "item")
+IDS = (*SIDES, "request")
 
 Check = Callable[[pl.Series, str], Any]  # a column's values, checked; text is what errors call it
 
@@ -109,10 +111,12 @@ def deal_table(
     *,
     is_log: bool = False,
     positive: float | None = None,
+    buckets_of: Callable[[pl.DataFrame], npt.NDArray[np.uint8]] | None = None,
 ) -> Dealt:
     """The rows of a table by bucket, with a column for each role.
 
     Rows of a log are numbered, and rated 1 where it has no ratings; those rated below `positive` are left out.
+    The bucket is that of the user, or what `buckets_of` says of the rows of a batch.
     """
     store, offset = Store(budget), 0
     for batch in batches(table, list(dict.fromkeys(columns.values()))):
@@ -120,7 +124,7 @@ def deal_table(
         made: dict[str, Any] = {}
         for role, column in columns.items():
             what = f"{name}: {role} column {quoted(column)}"
-            is_id = role in SIDES
+            is_id = role in IDS
             made[role] = (
                 ids.add(role, batch[column], what, text=table.text) if is_id else checks[role](batch[column], what)
             )
@@ -131,7 +135,7 @@ def deal_table(
         rows = pl.DataFrame(made)
         if positive is not None:
             rows = rows.filter(pl.col("rating") >= positive).with_columns(rating=pl.lit(1.0, pl.Float32))
-        store.add(rows)
+        store.add(rows, None if buckets_of is None else buckets_of(rows))
         offset += batch.height
     store.finish()
     return Dealt(store=store)

@@ -45,6 +45,8 @@ class LocalBlocks:
         self.facts = JoinFacts()
         for facts in self._run("joining rows and predictions", self._joined):
             self.facts = self.facts + facts
+        for dealt in join.dealt:
+            dealt.store.close()
 
     def map(self, work: Callable[[Block], Result]) -> Iterator[Result]:
         """What `work` makes of each block, in their order."""

@@ -18,7 +18,6 @@ import pyarrow as pa
 from pyspark import StorageLevel, cloudpickle
 from pyspark.sql import functions
 
-from openloop import __version__
 from openloop.blocks.block import Block
 from openloop.blocks.dealing import Check, ReadIds
 from openloop.blocks.joining import Dealt, Join, JoinFacts
@@ -28,6 +27,7 @@ from openloop.blocks.store import BUCKETS
 from openloop.data.columns import InputTable
 from openloop.errors import InputError, MissingPackageError
 from openloop.support.sizes import RESULT
+from openloop.support.version import VERSION
 
 Result = TypeVar("Result")
 
@@ -184,7 +184,7 @@ def _mapped(frame: Any, work: Any) -> Any:
             f"evaluate: what executors need cannot be sent to them ({error}); give models and metrics that can be "
             "pickled, or scan the log with executors=False."
         ) from error
-    version, types = __version__, CELLS.names
+    version, types = VERSION, CELLS.names
 
     # Spark sends this function as code, so that it can say what executors lack: it names nothing of openloop's.
     def task(batches: Any) -> Iterator[Any]:
@@ -193,10 +193,10 @@ def _mapped(frame: Any, work: Any) -> Any:
         import pyarrow  # noqa: PLC0415
 
         try:
-            import openloop  # noqa: PLC0415
+            from openloop.support.version import VERSION as INSTALLED  # noqa: PLC0415
 
-            if openloop.__version__ != version:
-                raise ImportError(f"openloop {openloop.__version__} instead of {version}", name="openloop")
+            if version != INSTALLED:
+                raise ImportError(f"openloop {INSTALLED} instead of {version}", name="openloop")
             from openloop.blocks.spark_tasks import run  # noqa: PLC0415
         except ImportError as error:
             values = (0, -1, 0, None, pickle.dumps(error))
@@ -246,7 +246,7 @@ def _in_words(error: Exception) -> Exception:
 def _unable(why: str) -> MissingPackageError:
     return MissingPackageError(
         f"evaluate: Spark's executors cannot run openloop ({why}); give them Python {sys.version_info.major}."
-        f"{sys.version_info.minor} with openloop {__version__}: where they have the files of this machine, set "
+        f"{sys.version_info.minor} with openloop {VERSION}: where they have the files of this machine, set "
         f"PYSPARK_PYTHON={sys.executable} before Spark starts; where they cannot have it, scan the log with "
         "executors=False."
     )

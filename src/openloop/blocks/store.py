@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator, Hashable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import IO, Any
 
@@ -49,11 +49,23 @@ def bounds(rows: npt.NDArray[np.int64], target: int = BLOCK_ROWS) -> list[tuple[
 
 
 class Budget:
-    """Bytes that all stores and shelves of one evaluation hold in memory together: by default half of what is free."""
+    """Bytes that all stores and shelves of one evaluation hold in memory together: by default half of what is free.
+
+    Whoever made it closes it, and with it all that was spent from it.
+    """
 
     def __init__(self, size: float | None = None) -> None:
         self._free = _half_of_free_memory() if size is None else size
         self._lock = Lock()
+        self._closing = ExitStack()
+
+    def spend_on(self, holder: Store | Shelf) -> None:
+        """Note who holds frames, to be closed at the end."""
+        self._closing.callback(holder.close)
+
+    def close(self) -> None:
+        """Close all stores and shelves."""
+        self._closing.close()
 
     def reserve(self, size: float) -> bool:
         """Whether so many bytes are within the budget, which then has fewer."""
@@ -145,6 +157,7 @@ class Shelf:
 
     def __init__(self, budget: Budget) -> None:
         self._budget, self._file = budget, _File()
+        budget.spend_on(self)
         self._frames: dict[Hashable, pl.DataFrame] = {}
         self._places: dict[Hashable, Place] = {}
 
@@ -188,6 +201,7 @@ class Store:
     def __init__(self, budget: Budget) -> None:
         self.rows = np.zeros(BUCKETS, np.int64)
         self._budget, self._file = budget, _File()
+        budget.spend_on(self)
         self._reserved = np.zeros(BUCKETS, np.int64)  # bytes
         self._pieces: list[list[pl.DataFrame]] = [[] for _ in range(BUCKETS)]  # in memory, added after those on disk
         self._places: list[list[Place]] = [[] for _ in range(BUCKETS)]

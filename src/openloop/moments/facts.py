@@ -19,9 +19,9 @@ from openloop.core.vocabulary import Int64s
 from openloop.core.weights import repeated_quantile
 from openloop.estimators.edges import Bins, Ladder, check_strata, cut_by, of_ladder
 from openloop.estimators.stratified import catalogue_cells
+from openloop.moments.relevance import Relevance, of_levels
 from openloop.moments.requests import Answers
 from openloop.moments.setting import P, Setting, Strata
-from openloop.sources.relevance import Relevance, of_levels
 
 Over = Callable[[Callable[[Block], Any]], Iterator[Any]]  # what a function makes of each block
 

@@ -19,9 +19,9 @@ from openloop.core.protocols import on_host
 from openloop.data.columns import Column, InputTable, choose, named
 from openloop.data.frames import open_frame
 from openloop.errors import PredictionError, quoted
-from openloop.sources import rules
-from openloop.sources.functions import OfIds
-from openloop.sources.recoding import by_id
+from openloop.moments import table_rules
+from openloop.moments.functions import OfIds
+from openloop.moments.recoding import by_id
 from openloop.support.frames import is_frame
 
 NUMBERS = ("score", "rank", "above", "tied")
@@ -80,7 +80,7 @@ class DealtTable:
     def check(self) -> Dealt:
         """Its rows, once they are read: refused if there are none, or if numbers are missing."""
         if not self.rows.n_rows:
-            raise rules.no_rows(self.name)
+            raise table_rules.no_rows(self.name)
         for role, gap in self.gaps.items():
             gap.refuse(role)
         return self.rows
@@ -98,7 +98,7 @@ class Gaps:
 
     def __call__(self, column: pl.Series, _where: str) -> Floats:
         """A batch of the column as numbers; -inf ranks below all others."""
-        numbers = rules.written_numbers(self.what, column.alias(self.column))
+        numbers = table_rules.written_numbers(self.what, column.alias(self.column))
         bad = np.flatnonzero(~(np.isfinite(numbers) | np.isneginf(numbers)))
         if len(bad) and self.first < 0:
             self.first = self.rows + int(bad[0])
@@ -114,7 +114,7 @@ class Gaps:
     def refuse(self, role: str) -> None:
         """Refuse what is not finite."""
         if self.number and role not in ("above", "tied"):  # which only scored rows need
-            raise rules.not_finite(self.what, self.column, self.number, self.rows, self.first)
+            raise table_rules.not_finite(self.what, self.column, self.number, self.rows, self.first)
 
 
 Model = Answerer | LogColumns | tuple[Table, ...]
@@ -179,9 +179,11 @@ def table_of(what: str, given: Any, columns: Mapping[str, Column]) -> Table:
     if isinstance(given, Table):
         return given
     table = given if isinstance(given, InputTable) else _opened(what, given)
-    counts = rules.count_columns(table, columns)
-    numbers = rules.number_columns(table, columns) if not counts or rules.has_numbers(table, columns) else {}
-    return Table(table=table, columns=rules.id_columns(table, columns) | counts | numbers)
+    counts = table_rules.count_columns(table, columns)
+    numbers = (
+        table_rules.number_columns(table, columns) if not counts or table_rules.has_numbers(table, columns) else {}
+    )
+    return Table(table=table, columns=table_rules.id_columns(table, columns) | counts | numbers)
 
 
 def predictions(
@@ -268,7 +270,7 @@ def deal_models(models: Mapping[str, Model], dealer: Dealer, ids_of: Callable[[]
         if isinstance(model, LogColumns):
             dealt[name] = ModelTables(columns={role: f"model {name} {role}" for role in model.columns})
         elif isinstance(model, tuple):
-            scores, ranking = rules.scores_and_ranks(f"model {name!r}", model)
+            scores, ranking = table_rules.scores_and_ranks(f"model {name!r}", model)
             ids[name] = ids_of()
             own = [table.dealt(dealer, ids[name]) for table in dict.fromkeys((scores, ranking))]
             dealt[name] = ModelTables(scores=own[0].rows, ranking=own[-1].rows)
@@ -285,7 +287,11 @@ def numbers_of(model: Any, columns: Mapping[str, Column]) -> set[str]:
     if isinstance(model, list | tuple):
         return set[str]().union(*(numbers_of(table, columns) for table in model))  # pyright: ignore[reportUnknownVariableType]
     if isinstance(model, InputTable):
-        return rules.numbers_in(model.columns, columns)
+        return table_rules.numbers_in(model.columns, columns)
     if isinstance(model, Answerer):
         return {"score"}
-    return rules.numbers_in(nw.from_native(model).collect_schema().names(), columns) if is_frame(model) else {"score"}
+    return (
+        table_rules.numbers_in(nw.from_native(model).collect_schema().names(), columns)
+        if is_frame(model)
+        else {"score"}
+    )

@@ -27,13 +27,13 @@ from openloop.data.events import pairs_repeat
 from openloop.data.frames import open_frame
 from openloop.data.scanning import Log, pairs_of, scan
 from openloop.errors import AlignmentError, EmptyError, InputError, LeakError, PredictionError, UnknownIdError
+from openloop.moments import remarks, table_rules
+from openloop.moments.balancing import balanced_parts
 from openloop.moments.parts import excluded_share, one_log, other_users, unscaled
+from openloop.moments.question import Question
+from openloop.moments.recoding import by_id
 from openloop.moments.setting import BALANCED, LEVELS, SHARE, P
 from openloop.propensity.checks.by_item import CountModel
-from openloop.sources import remarks, rules
-from openloop.sources.balancing import balanced_parts
-from openloop.sources.question import Question
-from openloop.sources.recoding import by_id
 from openloop.support.frames import is_frame
 from openloop.support.wording import rows_at
 
@@ -365,7 +365,7 @@ class ColumnOfP:
     weight: float = 0.0  # Σ1/p
     kept: float = 0.0  # Σ1/max(p, floor)
 
-    def checked(self, column: pl.Series, what: str) -> Floats:
+    def __call__(self, column: pl.Series, what: str) -> Floats:
         """The p that weights are computed from."""
         p = values.propensities(column, what)
         if not self.floor:
@@ -374,6 +374,11 @@ class ColumnOfP:
         self.rows, self.raised = self.rows + len(p), self.raised + int(np.count_nonzero(p < self.floor))
         self.weight, self.kept = self.weight + float((1.0 / p).sum()), self.kept + float((1.0 / used).sum())
         return used
+
+    def add(self, later: ColumnOfP) -> None:
+        """What later rows have, too."""
+        self.rows, self.raised = self.rows + later.rows, self.raised + later.raised
+        self.weight, self.kept = self.weight + later.weight, self.kept + later.kept
 
 
 class ScanInput(LogInput):
@@ -434,7 +439,7 @@ class ScanInput(LogInput):
         """The rows by bucket, numbered as they were."""
         log, exclude = self._log, self._exclude
         columns = {role: log.columns[role] for role in ("user", "item", "rating") if role in log.columns}
-        checks: dict[str, Any] = {"rating": values.ratings, P: self._p.checked, "time": values.times}
+        checks: dict[str, Any] = {"rating": values.ratings, P: self._p, "time": values.times}
         if self._column is not None:
             columns[P] = self._column
         if log.duplicates != "error" and "time" in log.columns:
@@ -636,4 +641,4 @@ def _counted_from_zero(ids: Vocabulary, n: int, side: str) -> Vocabulary:
 
 
 def _numbers(what: str, column: pl.Series, _where: str) -> Floats:
-    return rules.written_numbers(what, column)
+    return table_rules.written_numbers(what, column)

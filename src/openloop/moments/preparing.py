@@ -18,17 +18,17 @@ from openloop.core.metric import default_threshold
 from openloop.core.vocabulary import Int64s
 from openloop.errors import PredictionError, UnknownIdError, listing
 from openloop.metrics.rating import midpoints
+from openloop.moments import remarks, table_rules
 from openloop.moments.facts import LevelCounts
 from openloop.moments.imputation import Imputation
 from openloop.moments.inputs import Answerer, Dealing, LogColumns, Model, deal_models, opened
 from openloop.moments.logs import LogInput, log_input
 from openloop.moments.models import Asked, Masked
+from openloop.moments.question import Question
+from openloop.moments.recoding import told
 from openloop.moments.setting import P, Setting, relevant_places
 from openloop.moments.source import BlockSource, Subject
-from openloop.sources import remarks, rules
-from openloop.sources.question import Question
-from openloop.sources.recoding import told
-from openloop.sources.rules import Coverage
+from openloop.moments.table_rules import Coverage
 
 
 def block_source(
@@ -61,9 +61,9 @@ class _Preparation:
     def source(self) -> tuple[BlockSource, list[str]]:
         """The source, and notes."""
         question = self.question
-        blocks, population, dealing = self._joined()
-        facts = blocks.facts
         try:
+            blocks, population, dealing = self._joined()
+            facts = blocks.facts
             self._refuse(facts, dealing)
             asked = self._asked(population)
             levels = LevelCounts.of_parts(facts.levels)
@@ -80,7 +80,7 @@ class _Preparation:
                 blocks, population, asked, coverage, levels, threshold, facts, said, dropped, filled
             )
         except BaseException:
-            blocks.close()
+            self.budget.close()
             raise
         source = BlockSource(subject)
         return source, self._all_notes(source, asked, facts, said)
@@ -124,15 +124,15 @@ class _Preparation:
             if name in dealing.ids:
                 _refuse_strangers(what, found, self.log, dealing.ids[name])
             if found.repeats:
-                raise PredictionError(rules.pairs_twice(what, found.repeats, found.repeated))
+                raise PredictionError(table_rules.pairs_twice(what, found.repeats, found.repeated))
             if found.bad_ranks:
-                raise rules.bad_ranks(what)
+                raise table_rules.bad_ranks(what)
             if found.bad_counts:
-                raise rules.bad_counts(what, ("above", "tied"), found.bad_counts)
+                raise table_rules.bad_counts(what, ("above", "tied"), found.bad_counts)
             if found.uncounted and found.most:
-                raise rules.incomplete(what, f"{found.uncounted:,} scored rows have no counts")
+                raise table_rules.incomplete(what, f"{found.uncounted:,} scored rows have no counts")
             if found.excluded and not self.question.checked:
-                raise rules.ranks_excluded(what, found.excluded)
+                raise table_rules.ranks_excluded(what, found.excluded)
             if strange := _strangers(what, found):
                 self.notes.append(strange)
 
@@ -202,14 +202,14 @@ class _Preparation:
         if missing == "error":
             name = next(iter(gaps))
             users = [user for (user,) in said.tables[name].lacking_users]
-            raise rules.not_predicted(f"model {name!r}", gaps[name], self.log.n_rows, users)
+            raise table_rules.not_predicted(f"model {name!r}", gaps[name], self.log.n_rows, users)
         if missing == "worst":
             low, high = levels.span
             _run(blocks.update(Filling(models=tuple(gaps), low=low, high=high)))
-            self.notes.append(rules.missing_note(missing, gaps, 0))
+            self.notes.append(table_rules.missing_note(missing, gaps, 0))
             return 0, gaps
         dropped = sum(blocks.update(Dropping(models=tuple(gaps))))
-        self.notes.append(rules.missing_note(missing, gaps, dropped))
+        self.notes.append(table_rules.missing_note(missing, gaps, dropped))
         return dropped, {}
 
     def _coverage(self, name: str, found: TableFacts, is_predicted: bool, population: Population) -> Coverage:

@@ -25,6 +25,8 @@ from openloop.errors import InputError
 from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
+from openloop.moments import remarks
+from openloop.moments.balancing import with_leverage
 from openloop.moments.facts import (
     LevelCounts,
     PropensitySteps,
@@ -40,19 +42,17 @@ from openloop.moments.facts import (
 from openloop.moments.imputation import Imputation
 from openloop.moments.lists import BlockLists
 from openloop.moments.models import Asked, Masked, Partial
+from openloop.moments.question import Question
 from openloop.moments.reduction import Key, Reduction, Sums, key_of, names_of, weight_parts, weight_summary
+from openloop.moments.relevance import Relevance
 from openloop.moments.requests import Answers, LogFacts, Request, StrataFacts, strata_names
 from openloop.moments.rows import ArrayColumns, Rows
 from openloop.moments.setting import LEVELS, P, Setting, Strata
+from openloop.moments.table_rules import Coverage, one_score
+from openloop.moments.terms import Common, assemble, paired
+from openloop.moments.tilt_plan import TiltPlan, planned
 from openloop.moments.tilting import RatingScale, Tilter, item_factors, raking_factors, tilted_item_sums
 from openloop.propensity.cell_means import CellMeans
-from openloop.sources import remarks
-from openloop.sources.balancing import with_leverage
-from openloop.sources.question import Question
-from openloop.sources.relevance import Relevance
-from openloop.sources.rules import Coverage, one_score
-from openloop.sources.terms import Common, assemble, paired
-from openloop.sources.tilts import TiltPlan, planned
 
 Result = TypeVar("Result")
 MAX_GRID = 2**28  # cells whose Σ1/π² is worth the wait; above it Hoeffding's interval is not offered
