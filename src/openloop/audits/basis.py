@@ -87,7 +87,7 @@ def granted(assumes: Any) -> dict[str, Any]:
     except AttributeError as error:
         kind = type(assumes).__name__
         raise InputError(
-            f"audit: assumes= must be a sentence or a model of propensities, got {kind}; pass the fitted model."
+            f"propensity_model= must be the name of a model of propensities or a fitted one, got {kind}."
         ) from error
     check_fitted(assumes)
     found |= {name: bool(getattr(assumes, of, False)) for name, of in KNOWN.items()}

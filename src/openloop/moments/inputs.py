@@ -194,7 +194,7 @@ def predictions(
     Args:
         table: A dataframe of any engine with a row for each pair of user and item.
         score: The column of scores. Without `score` and `rank` both are found by obvious names.
-        rank: The column of ranks, 1, 2, 3 … within each user.
+        rank: The column of ranks, 1, 2, 3 … within each user. Columns `above` and `tied` are found by these names.
         user: The column of users; by default the one of an obvious name.
         item: The column of items, likewise.
 
@@ -217,11 +217,11 @@ def predictions(
     opened_table = _opened("predictions", table)
     numbers = {role: column for role, column in (("score", score), ("rank", rank)) if column is not None}
     chosen = {role: named(opened_table, role, column) for role, column in numbers.items()}
-    return Table(
-        table=opened_table,
-        columns=choose(opened_table, {"user": user, "item": item}, required=rules.SIDES)
-        | (chosen or rules.number_columns(opened_table, {})),
-    )
+    ids, counts = choose(opened_table, {"user": user, "item": item}, required=rules.SIDES), {}
+    if not chosen:
+        counts = rules.count_columns(opened_table, {})
+        chosen = {} if counts and not rules.has_numbers(opened_table, {}) else rules.number_columns(opened_table, {})
+    return Table(table=opened_table, columns=ids | counts | chosen)
 
 
 def _opened(what: str, frame: Any) -> InputTable:

@@ -318,7 +318,7 @@ def _check_choices(wanted: AuditRequest) -> None:
         any_metric(name)
     for name in wanted.estimators:
         if method(name).imputes:
-            raise InputError(f"--estimator {name}: needs imputed ratings, which only ol.audit(imputation=) takes.")
+            raise InputError(f"--estimator {name}: needs imputed ratings, which only ol.dr takes, in Python.")
 
 
 def _refuse_for_column(wanted: AuditRequest, column: str) -> None:
