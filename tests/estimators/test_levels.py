@@ -15,7 +15,7 @@ from openloop.core.propensities import Propensities
 from openloop.core.totals import leave_one_out
 from openloop.estimators.levels import by_level
 from openloop.estimators.weighted import ips, snips
-from openloop.sources.arrays.rows import Outcome
+from openloop.blocks.block import Outcome
 from tests.examples import moments, rows_of, same
 
 P = np.array([0.05, 0.08, 0.15, 0.3, 0.5])  # by rating
@@ -120,8 +120,8 @@ def test_parts_merge_to_the_whole():
 
 def _levelled(metric: Metric, log: Feedback, p, predictions, sample: LevelSample):
     rows = rows_of(log)
-    rows = replace(rows, probability=p, stratum=sample.codes(log.rating), edges=tuple(np.arange(4) + 0.5))
-    return moments(metric, rows, Outcome(prediction=predictions[log.user, log.item]), sample=sample)
+    rows = replace(rows, probability=p, stratum=sample.codes(log.rating), n_strata=5)
+    return moments(metric, rows, Outcome(prediction=predictions[log.user, log.item]), sample=sample, edges=(0.5, 1.5, 2.5, 3.5))
 
 
 # -- simulation with known truth -----------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from openloop.data.simulate import World
 from openloop.errors import UndefinedError
 from openloop.estimators.weighted import clipped, ips, ips_eq3, naive, snips, snips_user
 from openloop.metrics.naming import metric
-from openloop.sources.arrays.rows import Outcome
+from openloop.blocks.block import Outcome
 from tests.examples import CELL, ORDERED, POOLED, moments, rows_of, same, scaled, small_world
 from tests.facts import facts
 
