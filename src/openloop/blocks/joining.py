@@ -328,7 +328,11 @@ class _Answer:
 
         if serves_ratings and "score" in pairs.numbers and "prediction" in self._kinds:
             self._predict(beside("score"))
-        if not serves_ranks or "rank" not in self._kinds:
+        if not serves_ranks:
+            return
+        if "rank" not in self._kinds:
+            if self._owner.join.keep and "score" in pairs.numbers and not len(repeats):
+                self._keep(_ordered(pairs.take(pairs.item >= 0)))
             return
         if "above" in pairs.numbers:
             self._count(beside("above"), beside("tied"), place >= 0, pairs)
@@ -388,14 +392,19 @@ class _Answer:
         block = self._block
         place, _ = match(block.excluded.cell(self._n_items), pairs.cell(self._n_items))
         inside = np.bincount(pairs.user[place < 0], minlength=block.n_users)
-        n_items = self._owner.join.population.n_items
-        candidates = n_items - np.diff(block.excluded_ptr)
+        candidates = self._owner.join.population.n_items - np.diff(block.excluded_ptr)
         short = int(np.count_nonzero((inside < candidates) & self._scored))
-        incomplete = int(np.count_nonzero(np.bincount(pairs.user, minlength=block.n_users) < n_items))
-        self.facts = self.facts + TableFacts(short=short, incomplete=incomplete)
-        self.kept = pairs
+        self.facts = self.facts + TableFacts(short=short)
+        self._keep(pairs)
         if not short:
             self._values["above"], self._values["tied"] = table_ranks(block, pairs, self._n_items)
+
+    def _keep(self, pairs: Pairs) -> None:
+        """Keep the scores, and count the users of whom some item has none."""
+        scored = np.bincount(pairs.user, minlength=self._block.n_users)
+        incomplete = int(np.count_nonzero(scored < self._owner.join.population.n_items))
+        self.facts = self.facts + TableFacts(incomplete=incomplete)
+        self.kept = pairs
 
 
 def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
