@@ -30,15 +30,18 @@ if TYPE_CHECKING:
     from openloop.data import datasets, simulate
     from openloop.data.features import covariates
     from openloop.data.reading import read
+    from openloop.data.scanning import Log, scan
     from openloop.data.splitting import folds, split
     from openloop.estimators import bounds
     from openloop.estimators.custom import estimator
     from openloop.estimators.doubly_robust import cross_fitted
+    from openloop.estimators.naming import dr
     from openloop.estimators.resampling import bootstrap
-    from openloop.evaluation import evaluate
+    from openloop.evaluation import Refit, evaluate
     from openloop.learners.adapters.wrapping import wrap
     from openloop.learners.model_files.saving import load
     from openloop.metrics.naming import metric
+    from openloop.moments.inputs import predictions
     from openloop.reporting import figures
     from openloop.reporting.citing import cite
     from openloop.reporting.html import report
@@ -51,6 +54,7 @@ forks.watch()
 # module → names; a name that ends the module's path is the module itself.
 _NAMES = {
     "data.reading": "read",
+    "data.scanning": "scan Log",
     "data.splitting": "split folds",
     "data.datasets": "datasets",
     "data.simulate": "simulate",
@@ -64,16 +68,18 @@ _NAMES = {
     "learners": "learners",
     "learners.model_files.saving": "load",
     "learners.adapters.wrapping": "wrap",
+    "moments.inputs": "predictions",
     "metrics.naming": "metric",
     "core.metric": "Metric",
     "core.moments": "Moments",
     "core.estimate": "Estimate",
     "core.interval": "Interval",
     "estimators.custom": "estimator",
+    "estimators.naming": "dr",
     "estimators.bounds": "bounds",
     "estimators.resampling": "bootstrap",
     "estimators.doubly_robust": "cross_fitted",
-    "evaluation": "evaluate",
+    "evaluation": "evaluate Refit",
     "core.comparison": "Comparison",
     "selection": "select Selection",
     "audits.auditing": "audit",
@@ -89,13 +95,13 @@ _NAMES = {
 }
 
 __all__ = [
-    "read", "split", "folds", "datasets", "simulate", "Feedback", "Vocabulary", "Impressions",
+    "read", "scan", "Log", "split", "folds", "datasets", "simulate", "Feedback", "Vocabulary", "Impressions",
     "covariates", "Covariates",
     "propensity", "Propensities", "observed_probability",
-    "learners", "load", "wrap",
-    "metric", "Metric", "estimator",
+    "learners", "load", "wrap", "predictions",
+    "metric", "Metric", "estimator", "dr",
     "Moments", "Estimate", "Interval", "bounds", "bootstrap", "cross_fitted",
-    "evaluate", "Comparison", "select", "Selection",
+    "evaluate", "Refit", "Comparison", "select", "Selection",
     "audit", "Audit", "plan", "Plan", "paradox", "rankings", "report", "figures", "reproduce", "cite",
     "errors",
 ]  # fmt: skip

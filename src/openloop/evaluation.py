@@ -227,7 +227,7 @@ def _of_impressions(
     from openloop.sources.impressions.comparing import compare_shown
     from openloop.sources.impressions.question import ShownQuestion
 
-    question = ShownQuestion(metrics=metrics, estimators=estimators, level=level)
+    question = ShownQuestion(metrics=metrics, estimators=estimators, level=level, candidates=log.candidates)
     return compare_shown(models, log, exam, question)
 
 

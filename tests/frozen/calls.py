@@ -86,7 +86,7 @@ class Question:
     `form` is what the models are: tables of the "scores" of the log's rows, of all but some ("partial"), "lists" of
     ranks, "full" scores of all cells, "counts" of candidates above and tied, or "columns" of the log. `part`: the log
     is a half of a split, and the other half is excluded. `p`: "known", "none", or the name of a model that is fitted.
-    `options` are keywords that engines share.
+    `options` are keywords of the call, `known` of what reads or scans the log.
     """
 
     metrics: tuple[str, ...] | None
@@ -99,36 +99,35 @@ class Question:
     positives: bool = False
     population: tuple[int, int] = (USERS, ITEMS)
     groups: bool = False
-    imputed: bool = False
     similar: bool = False
     sampled: bool = False
-    clusters: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
+    known: Mapping[str, Any] = field(default_factory=dict)
 
 
 @cache
-def split() -> tuple[pl.DataFrame, pl.DataFrame, float, float]:
-    """The rows of train and test, and their shares."""
+def split() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows of train and test."""
     rows = data.log()
     train, test = ol.split(feedback(rows), test=0.5, rng=0)
-    return rows[train.row], rows[test.row], float(train.share[0]), float(test.share[0])
+    return rows[train.row], rows[test.row]
 
 
 def feedback(rows: pl.DataFrame, population: tuple[int, int] = (USERS, ITEMS), **options: Any) -> ol.Feedback:
     """Rows in memory; text ids are all those of the population."""
     users, items = population
-    given: dict[str, Any] = {"users": users, "items": items}
+    known: dict[str, Any] = {"users": users, "items": items}
     if rows.schema["uid"] == pl.String:
         ids = data.named(pl.DataFrame({"uid": range(max(users, items)), "mid": range(max(users, items))}))
-        given = {"users": ids["uid"][:users].to_list(), "items": ids["mid"][:items].to_list()}
-    return ol.read(rows, **(RATINGS | {"propensity": "p"} | given | options))
+        known = {"users": ids["uid"][:users].to_list(), "items": ids["mid"][:items].to_list()}
+    return ol.read(rows, **(RATINGS | {"propensity": "p"} | known | options))
 
 
 def asked_of(q: Question, at: Engine) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Models, log, propensities and keywords of a call."""
     rows, excluded = data.log(), data.sample().join(data.log(), on=["uid", "mid"], how="anti")
     if q.part:
-        excluded, rows, *_ = split()
+        excluded, rows = split()
     if not (q.part or q.exclude):
         excluded = None
     if q.positives:
@@ -137,42 +136,47 @@ def asked_of(q: Question, at: Engine) -> tuple[Any, Any, Any, dict[str, Any]]:
     tables = {name: at.table(written(table)) for name, table in models_of(q, rows, excluded).items()}
     keywords = dict(q.options) | {"metrics": list(map(own, q.metrics)) if q.metrics else None}
     if q.estimators is not None:
-        keywords["estimators"] = list(map(own, q.estimators))
-    keywords |= {"imputation": data.imputed()} if q.imputed else {}
-    keywords |= {"item_features": data.features()[1]} if q.similar else {}
-    keywords |= {"open_loop": at.table(data.sample()) if not at.reads else feedback(data.sample())} if q.sampled else {}
-    keywords |= {"max_users": q.clusters} if q.clusters else {}
+        keywords["estimators"] = [ol.dr(data.imputed()) if e == "dr" else own(e) for e in q.estimators]
+    known = dict(q.known) | ({"item_features": data.features()[1]} if q.similar else {})
     if at.reads:
-        return *_in_memory(q, rows, excluded, tables, keywords, written), keywords
-    log = at.table(written(rows.with_columns(stars=1.0) if q.positives else rows))
-    p = "p" if q.p == "known" else None
-    keywords |= RATINGS | {"population": q.population}
-    keywords |= {"complete": True} if q.form in ("full", "counts") else {}
-    keywords |= {} if excluded is None else {"exclude": at.table(written(excluded.select("uid", "mid")))}
-    keywords |= {"share": split()[3], "excluded_share": split()[2]} if q.part else {}
+        return *_in_memory(q, rows, excluded, tables, keywords, known), keywords
+    known |= {"users": q.population[0], "items": q.population[1]}
+    sample = {"sample": ol.scan(at.table(data.sample()), **RATINGS, **known)} if q.sampled else {}
+    keywords |= sample | ({} if excluded is None else {"exclude": at.table(written(excluded.select("uid", "mid")))})
     keywords |= {"groups": {"genre": rows["genre"].to_numpy()}} if q.groups else {}
+    table = at.table(written(rows.with_columns(stars=1.0) if q.positives else rows))
+    known |= {"propensity": "p"} if q.p == "known" else {}
+    known |= {"split": "none"} if q.exclude else {}
     if q.p not in ("known", "none"):
-        model = fitted(q.p, at, log)
-        log, p = model.with_column(log, name="fitted"), "fitted"
-        keywords |= {"assumes": model} if "strata" in keywords else {}
+        model = fitted(q.p, at, table)
+        table = model.with_column(table, name="fitted")
+        known |= {"propensity": "fitted", "propensity_model": model}
     models = dict(zip(MODELS, MODELS, strict=True)) if q.form == "columns" else tables
-    return models, log, p, keywords
+    return models, ol.scan(table, **RATINGS, **known), None, keywords
 
 
-def _in_memory(q, rows, excluded, tables, keywords, written) -> tuple[Any, Any, Any]:
-    options = {"rating": False, "propensity": None} if q.positives else {}
+def _in_memory(
+    q: Question,
+    rows: pl.DataFrame,
+    excluded: pl.DataFrame | None,
+    tables: dict[str, Any],
+    keywords: dict[str, Any],
+    known: Mapping[str, Any],
+) -> tuple[Any, Any, Any]:
+    written = data.named if q.text else lambda table: table
+    options = dict(known) | ({"rating": False, "propensity": None} if q.positives else {})
     if q.p != "known":
         options["propensity"] = None
-    whole = feedback(written(rows), q.population, **options)
+    log = feedback(written(rows), q.population, **options)
     if q.part:
-        train, whole = ol.split(feedback(written(data.log())), test=0.5, rng=0)
+        train, log = ol.split(feedback(written(data.log()), **known), test=0.5, rng=0)
         keywords["exclude"] = train
     elif excluded is not None:
         keywords["exclude"] = feedback(written(excluded), q.population)
-    if q.groups:
-        keywords["groups"] = {"genre": np.array(["comedy", "drama", "war"])[whole.item % 3]}
+    keywords |= {"groups": {"genre": np.array(["comedy", "drama", "war"])[log.item % 3]}} if q.groups else {}
+    keywords |= {"sample": feedback(data.sample())} if q.sampled else {}
     models = data.matrices() if q.form in ("full", "counts") else tables
-    return models, whole, None if q.p in ("known", "none") else fitted(q.p, engine("arrays"), whole)
+    return models, log, None if q.p in ("known", "none") else fitted(q.p, engine("arrays"), log)
 
 
 def models_of(q: Question, rows: pl.DataFrame, excluded: pl.DataFrame | None) -> dict[str, pl.DataFrame]:
@@ -189,9 +193,7 @@ def models_of(q: Question, rows: pl.DataFrame, excluded: pl.DataFrame | None) ->
 
 def evaluate(q: Question, at: Engine) -> Numbers:
     models, log, p, keywords = asked_of(q, at)
-    found = compared(ol.evaluate(models, log, p, **keywords))
-    # Intervals over clusters of users hang on which user is in which.
-    return {name: numbers[:1] for name, numbers in found.items()} if q.clusters else found
+    return compared(ol.evaluate(models, log, p, **keywords))
 
 
 def audit(q: Question, at: Engine) -> Numbers:
@@ -238,8 +240,8 @@ class Shown:
     """What is asked of rankers and a log of impressions.
 
     `logged` are the columns on the logging policy, "x" those of exposure. `form` is what the rankers are: tables of
-    "ranks" or of "scores" for each user, of ranks for each of the "requests", or
-    "functions". `exam`: "theta", or a way to fit it on a log; `same`: on this very log.
+    "ranks" or of "scores" for each user, of ranks for each of the "requests", or "functions". `exam`: "theta", or a way
+    to fit it on a log; `same`: on this very log. `reordered`: rankers order what was shown.
     """
 
     metrics: tuple[str, ...] | None = None
@@ -250,8 +252,7 @@ class Shown:
     same: bool = False
     requests: bool = True
     users: bool = True
-    imputed: bool = False
-    options: Mapping[str, Any] = field(default_factory=dict)
+    reordered: bool = False
 
 
 def asked_of_shown(q: Shown, at: Engine) -> tuple[Any, Any, Any, dict[str, Any]]:
@@ -260,23 +261,27 @@ def asked_of_shown(q: Shown, at: Engine) -> tuple[Any, Any, Any, dict[str, Any]]
     names |= {"exposure": EXPOSURE} if "x" in q.logged else {}
     names |= {} if q.requests else {"request": False}
     names |= {} if q.users else {"user": False}
-    keywords = dict(q.options) | {"metrics": q.metrics}
-    keywords |= {} if q.estimators is None else {"estimators": list(q.estimators)}
-    keywords |= {"imputation": np.round(data.attraction().mean(axis=0), 2)} if q.imputed else {}
-    models: dict[str, Any] = {name: at.table(table) for name, table in data.rankers().items()}
+    names |= {"candidates": "shown"} if q.reordered else {}
+    keywords: dict[str, Any] = {"metrics": q.metrics}
+    keywords |= {} if q.estimators is None else {"estimators": list(map(imputing, q.estimators))}
+    called = {"uid": "user", "sku": "item", "rid": "request"} if at.reads else {}
+    models: dict[str, Any] = dict(data.rankers())
     if q.form == "scores":
-        models = {n: at.table(t.select("uid", "sku", score=-pl.col("rank"))) for n, t in data.rankers().items()}
+        models = {name: table.select("uid", "sku", score=-pl.col("rank")) for name, table in models.items()}
     if q.form == "requests":
         asking = rows.select("rid", "uid").unique(maintain_order=True)
-        models = {n: at.table(asking.join(t, on="uid").drop("uid")) for n, t in data.rankers().items()}
+        models = {name: asking.join(table, on="uid").drop("uid") for name, table in models.items()}
+    models = {name: at.table(table.rename(called, strict=False)) for name, table in models.items()}
     if q.form == "functions":
         models = {name: scorer(table) for name, table in data.rankers().items()}
     exam = examined(q.exam, q.same, ol.read(rows, **names))
-    if at.reads:
-        keywords |= {"item": "sku"} if q.form != "functions" else {}
-        keywords |= {"request": "rid"} if q.form == "requests" else {"user": "uid"} if q.form != "functions" else {}
-        return models, ol.read(rows, **names), exam, keywords
-    return models, at.table(rows), exam, keywords | names
+    return models, ol.read(rows, **names) if at.reads else ol.scan(at.table(rows), **names), exam, keywords
+
+
+def imputing(name: str) -> Any:
+    """The estimator of that name, with the mean reward of each item where it imputes."""
+    kind, sign, _ = name.partition("_dr")
+    return ol.dr(np.round(data.attraction().mean(axis=0), 2), kind=kind) if sign else name
 
 
 def scorer(table: pl.DataFrame) -> Callable[[Any, Any], Any]:
@@ -329,7 +334,12 @@ def compared(result: ol.Comparison) -> Numbers:
         numbers = [e.value, e.stderr, *e.limits(result.level), cell_error(e)]
         found[f"{model} {metric} {estimator}"] = [*numbers, seen.n, seen.users, seen.effective_size, seen.mass]
     for (model, metric), e in result.lists.items():
-        found[f"{model} {metric} lists"] = [e.value, e.stderr, *e.limits(result.level), e.diagnostics.users]
+        found[f"{model} {metric.partition(':')[0]} lists"] = [
+            e.value,
+            e.stderr,
+            *e.limits(result.level),
+            e.diagnostics.users,
+        ]
     for metric in result.metrics:
         for estimator in (e for e in result.estimators if (result.models[0], metric, e) in result.estimates):
             for a, b in combinations(result.models, 2):

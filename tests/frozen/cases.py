@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from openloop import Refit
 from tests.frozen import calls
 from tests.frozen.calls import ENGINES, IN_MEMORY, Numbers, Question, Shown
 
@@ -28,7 +29,7 @@ DRAWN = {"best": 0.065}
 ERRORS = ("mae", "mse", "rmse", "accuracy")
 RANKS = ("recall@10", "dcg@10", "prec@10", "precision@5", "ndcg@10", "hit@10")
 WHOLE = (*RANKS, "dcg", "rbp", "rbp:0.5", "adg", "atop", "ndcg", "map", "mrr", "auc")
-LISTS = ("coverage@10", "gini@10", "popularity@10", "novelty@10", "new@10", "overlap@10")
+LISTS = ("coverage@10", "gini@10", "popularity@10", "novelty@10", "new@10", "overlap@10:near")
 USUAL = ("naive", "ips", "snips", "stratified")
 ALL = (*USUAL, "clipped@8", "clipped", "stratified@3:width:observed", "stratified@4:count")
 BY_USER = (*USUAL, "snips_user", "ips_eq3", "clipped@8")
@@ -36,8 +37,7 @@ BY_LIST = ("sips", "snsips", "rips", "snrips", "rips_dr")
 BY_PLACE = ("iips", "sniips", "pbm", "snpbm", "sips")
 OF_RANKERS = (*BY_LIST, *BY_PLACE, "iips_dr", "pbm_dr", "pi")
 RUNNING = {"running": "near"}
-REORDERED = {"candidates": "shown"}
-REFITTED = {"refit": True, "replicates": 20}
+REFITTED = {"errors": Refit(replicates=20)}
 PART = {"metrics": ("mae", "accuracy"), "estimators": USUAL, "form": "partial"}
 
 EVALUATED = {
@@ -46,7 +46,6 @@ EVALUATED = {
     "errors-population": Question(metrics=("mae", "mse"), estimators=ALL, population=(330, 130)),
     "errors-columns": Question(metrics=ERRORS, estimators=USUAL, form="columns"),
     "errors-part": Question(metrics=ERRORS, estimators=USUAL, part=True),
-    "errors-clusters": Question(metrics=("mae", "mse"), estimators=USUAL, clusters=100),
     "errors-fitted": Question(metrics=("mae", "mse"), estimators=USUAL, p="logistic"),
     "errors-popularity": Question(metrics=("mae", "mse"), estimators=USUAL, p="popularity"),
     "errors-naive-bayes": Question(metrics=("mae", "mse"), estimators=USUAL, p="naive-bayes"),
@@ -55,18 +54,17 @@ EVALUATED = {
     "level-99": Question(metrics=("mae",), estimators=USUAL, options={"level": 0.99}),
     "missing-drop": Question(**PART, options={"missing": "drop"}),
     "missing-worst": Question(**PART, options={"missing": "worst"}),
-    "doubly-robust": Question(metrics=("mae", "mse"), estimators=("snips", "dr"), imputed=True),
+    "doubly-robust": Question(metrics=("mae", "mse"), estimators=("snips", "dr")),
     "refit": Question(metrics=("mae",), estimators=("snips", "ips"), p="logistic", options=REFITTED),
     "refit-balanced": Question(metrics=("mae",), estimators=("snips",), p="balanced-uniform", options=REFITTED),
-    "lists": Question(metrics=(*RANKS, *LISTS), estimators=BY_USER, form="lists", options=RUNNING),
-    "lists-excluded": Question(metrics=(*RANKS, *LISTS), estimators=USUAL, form="lists", exclude=True, options=RUNNING),
+    "lists": Question(metrics=(*RANKS, *LISTS), estimators=BY_USER, form="lists"),
+    "lists-excluded": Question(metrics=(*RANKS, *LISTS), estimators=USUAL, form="lists", exclude=True),
     "lists-part": Question(metrics=RANKS, estimators=USUAL, form="lists", part=True),
     "lists-text": Question(metrics=("recall@10", "coverage@10"), estimators=USUAL, form="lists", text=True),
-    "full": Question(metrics=("mae", *WHOLE, *LISTS), estimators=BY_USER, form="full", options=RUNNING),
-    "full-excluded": Question(metrics=(*WHOLE, *LISTS), estimators=USUAL, form="full", exclude=True, options=RUNNING),
-    "full-part": Question(metrics=("mae", *WHOLE, *LISTS), estimators=USUAL, form="full", part=True, options=RUNNING),
+    "full": Question(metrics=("mae", *WHOLE, *LISTS), estimators=BY_USER, form="full"),
+    "full-excluded": Question(metrics=(*WHOLE, *LISTS), estimators=USUAL, form="full", exclude=True),
+    "full-part": Question(metrics=("mae", *WHOLE, *LISTS), estimators=USUAL, form="full", part=True),
     "full-threshold": Question(metrics=("recall@10", "ndcg@10"), form="full", options={"threshold": 3}),
-    "full-clusters": Question(metrics=("recall@10", "dcg@10"), estimators=USUAL, form="full", clusters=100),
     "full-none": Question(metrics=("recall@10", "ndcg", "auc"), estimators=("naive",), form="full", p="none"),
     "full-fitted": Question(metrics=("recall@10", "dcg"), estimators=USUAL, form="full", p="logistic"),
     "counts": Question(metrics=WHOLE, estimators=USUAL, form="counts"),
@@ -97,9 +95,9 @@ AUDITED = {
     "positives": Question(metrics=("recall@10", "adg"), form="full", p="none", positives=True, options=RUNNING),
     "sample": Question(metrics=("mae", "recall@10"), form="full", sampled=True),
     "baseline": Question(metrics=("mae",), options={"baseline": "flat"}),
-    "few-items": Question(metrics=("mae",), options={"min_item_rows": 45}),
+    "few-items": Question(metrics=("mae",), known={"min_item_rows": 45}),
     "missing-worst": Question(metrics=("mae",), form="partial", options={"missing": "worst"}),
-    "doubly-robust": Question(metrics=("mae",), estimators=("snips", "dr", "ips"), imputed=True),
+    "doubly-robust": Question(metrics=("mae",), estimators=("snips", "dr", "ips")),
     "naive-bayes": Question(metrics=("mae",), p="naive-bayes", options={"strata": (5,)}),
     "balanced": Question(metrics=("mae",), p="balanced", options={"strata": (5,)}),
     "refit": Question(metrics=("mae",), p="logistic", options=REFITTED | {"strata": (5,)}),
@@ -109,12 +107,12 @@ AUDITED = {
 }  # fmt: skip
 
 OF_SHOWN = {
-    "everything": Shown(metrics=("clicks", "ctr", "dcg"), estimators=OF_RANKERS, exam="randomised", imputed=True),
-    "same-log": Shown(estimators=("pbm", "snpbm", "pbm_dr", "iips_dr"), exam="randomised", same=True, imputed=True),
-    "theta": Shown(estimators=OF_RANKERS, imputed=True),
+    "everything": Shown(metrics=("clicks", "ctr", "dcg"), estimators=OF_RANKERS, exam="randomised"),
+    "same-log": Shown(estimators=("pbm", "snpbm", "pbm_dr", "iips_dr"), exam="randomised", same=True),
+    "theta": Shown(estimators=OF_RANKERS),
     "propensity": Shown(estimators=BY_PLACE, logged=("p",)),
     "exposure": Shown(estimators=BY_PLACE, logged=("x", "prefix")),
-    "reordered": Shown(metrics=("clicks", "dcg"), estimators=("pbm", "snpbm"), logged=(), options=REORDERED),
+    "reordered": Shown(metrics=("clicks", "dcg"), estimators=("pbm", "snpbm"), logged=(), reordered=True),
     "rows": Shown(estimators=("iips", "sniips", "pbm", "snpbm"), logged=("p", "x"), requests=False),
     "no-users": Shown(estimators=("sniips", "snpbm", "pi"), users=False, form="requests"),
     "scores": Shown(estimators=("sniips", "snpbm"), form="scores"),
@@ -126,9 +124,12 @@ OF_SHOWN = {
 SHOWN_AUDITED = {
     "shown": Shown(exam="randomised"),
     "shown-same-log": Shown(exam="randomised", same=True),
-    "shown-reordered": Shown(metrics=("clicks", "dcg"), logged=("shuffled", "pool"), options=REORDERED),
+    "shown-reordered": Shown(metrics=("clicks", "dcg"), logged=("shuffled", "pool"), reordered=True),
 }
 
+GONE = (  # frozen, and asked no more: sums over clusters of users, since no number of users is too many for their own
+    "evaluate/errors-clusters", "evaluate/full-clusters",
+)  # fmt: skip
 ON_SPARK = (  # which takes seconds for each
     "evaluate/errors-part", "evaluate/full-part", "evaluate/lists-excluded", "audit/errors-text", "shown/theta",
     "propensity/logistic",

@@ -134,7 +134,7 @@ def audit(
 
             about = ShownAuditQuestion(
                 metrics=metrics, estimators=OF_IMPRESSIONS if estimators is None else estimators, level=level,
-                baseline=baseline, rng=rng,
+                candidates=log.candidates, baseline=baseline, rng=rng,
             )  # fmt: skip
             return conduct_shown(models, log, propensities, about, step)
         asked = AuditQuestion(

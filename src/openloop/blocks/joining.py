@@ -18,7 +18,7 @@ from openloop.blocks.store import Store
 from openloop.blocks.tables import table_ranks
 from openloop.core.vocabulary import Array, Bools, Int64s, Ints
 from openloop.data.cells import one_of_each
-from openloop.kernels.joining import match
+from openloop.kernels.joining import match, order_of_pairs
 
 SHOWN = 3  # pairs or users that an error names
 LARGEST = 2**31  # no list is longer
@@ -209,11 +209,10 @@ class _BlockJoin:
         frame = self.join.log.store.frame(self.first, self.last)
         pairs = self._coded(frame, self.join.log)
         rows, order, faults = self._sorted(pairs, frame, self.join.log.duplicates)
-        ordered = frame[pl.Series(order)]
+        ordered = frame.select(pl.exclude("user", "item", "row"))[pl.Series(order)]
         if self.join.log.duplicates == "mean" and len(order) < len(frame):
-            ordered = ordered.with_columns(
-                rating=_mean_ratings(pairs.cell(self.n_items), frame, rows.cell(self.n_items))
-            )
+            ratings = _mean_ratings(pairs.cell(self.n_items), frame, rows.cell(self.n_items))
+            ordered = ordered.with_columns(rating=ratings)
         return rows, ordered, faults
 
     def _excluded(self, rows: Pairs) -> tuple[Pairs, Pairs, LogFaults]:
@@ -231,38 +230,38 @@ class _BlockJoin:
         if not dealt.coded:
             user = self.user_index.find(frame["user"])
             return Pairs(user=user, item=self.join.population.item_index.find(frame["item"]))
-        place = IdIndex(self.users.astype(np.int64)).find(frame["user"])
+        population = self.join.population
+        place = population.place_of_code[frame["user"].to_numpy()] - np.int32(population.by_bucket[1][self.first])
         return Pairs(user=place, item=frame["item"].to_numpy())
 
-    def _sorted(self, pairs: Pairs, frame: pl.DataFrame, duplicates: str) -> tuple[Pairs, Int64s, LogFaults]:
+    def _sorted(self, pairs: Pairs, frame: pl.DataFrame, duplicates: str) -> tuple[Pairs, Ints, LogFaults]:
         """The pairs by user and item, each once; where they were; and what is wrong with them."""
-        known = (pairs.user >= 0) & (pairs.item >= 0)
-        cell = np.where(known, pairs.cell(self.n_items), -1)
-        order = np.argsort(cell, kind="stable")[np.count_nonzero(~known) :]
-        ordered = cell[order]
-        repeated = bool(np.any(ordered[1:] == ordered[:-1]))
-        if len(order) == len(cell) and not repeated:
-            return pairs.take(order), order, LogFaults()
-        row = frame["row"].to_numpy() if "row" in frame.columns else np.arange(len(cell))
-        strange = np.sort(row[~known])
+        order = order_of_pairs(pairs.user, pairs.item, len(self.users), self.n_items)
+        ordered = pairs.take(order)
+        is_repeat = np.diff(ordered.cell(self.n_items)) == 0
+        if len(order) == len(pairs) and not is_repeat.any():
+            return ordered, order, LogFaults()
+        row = frame["row"].to_numpy() if "row" in frame.columns else np.arange(len(pairs))
+        strange = np.sort(row[(pairs.user < 0) | (pairs.item < 0)])
         faults = LogFaults(n_strange=len(strange), strange=tuple(strange[:SHOWN].tolist()))
-        if repeated and duplicates == "error":
-            faults = faults + self._repeats(pairs, cell, ordered, row)
-        if repeated:
-            order = order[np.argsort(row[order], kind="stable")]  # rows of a pair in the order of the input
-            order = order[np.argsort(cell[order], kind="stable")]
-            time = frame["time"].to_numpy() if "time" in frame.columns else None
-            order = order[one_of_each(cell[order], order, time, last=duplicates != "first")]
-        return pairs.take(order), order, faults
+        if not is_repeat.any():
+            return ordered, order, faults
+        if duplicates == "error":
+            faults = faults + self._repeats(ordered, row[order])
+        cell = ordered.cell(self.n_items)
+        by_row = np.lexsort((row[order], cell))  # rows of a pair in the order of the input
+        time = frame["time"].to_numpy() if "time" in frame.columns else None
+        once = order[by_row][one_of_each(cell, order[by_row], time, last=duplicates != "first")]
+        return pairs.take(once), once, faults
 
-    def _repeats(self, pairs: Pairs, cell: Int64s, ordered: Int64s, row: Int64s) -> LogFaults:
-        """The pairs that are there more than once."""
-        twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-        first = cell[np.isin(cell, twice)][np.argmin(row[np.isin(cell, twice)])]
-        here = np.flatnonzero(cell == first)
-        return LogFaults(
-            pairs=len(twice), first=self.named(pairs.take(here[:1]))[0], rows=tuple(np.sort(row[here]).tolist())
-        )
+    def _repeats(self, ordered: Pairs, row: Int64s) -> LogFaults:
+        """The pairs that are there more than once; `row` are the rows of the input."""
+        cell = ordered.cell(self.n_items)
+        twice = np.unique(cell[1:][cell[1:] == cell[:-1]])
+        there = np.flatnonzero(np.isin(cell, twice))
+        here = np.flatnonzero(cell == cell[there[np.argmin(row[there])]])
+        name = self.named(ordered.take(here[:1]))[0]
+        return LogFaults(pairs=len(twice), first=name, rows=tuple(np.sort(row[here]).tolist()))
 
     # -- tables of models ------------------------------------------------------------------------------------
 
@@ -332,7 +331,7 @@ class _Answer:
             return
         if "rank" not in self._kinds:
             if self._owner.join.keep and "score" in pairs.numbers and not len(repeats):
-                self._keep(_ordered(pairs.take(pairs.item >= 0)))
+                self._keep_scores(_ordered(pairs.take(pairs.item >= 0)))
             return
         if "above" in pairs.numbers:
             self._count(beside("above"), beside("tied"), place >= 0, pairs)
@@ -392,17 +391,18 @@ class _Answer:
         block = self._block
         place, _ = match(block.excluded.cell(self._n_items), pairs.cell(self._n_items))
         inside = np.bincount(pairs.user[place < 0], minlength=block.n_users)
-        candidates = self._owner.join.population.n_items - np.diff(block.excluded_ptr)
+        n_items = self._owner.join.population.n_items
+        candidates = n_items - np.diff(block.excluded_ptr)
         short = int(np.count_nonzero((inside < candidates) & self._scored))
         self.facts = self.facts + TableFacts(short=short)
-        self._keep(pairs)
+        self._keep_scores(pairs)
         if not short:
             self._values["above"], self._values["tied"] = table_ranks(block, pairs, self._n_items)
 
-    def _keep(self, pairs: Pairs) -> None:
-        """Keep the scores, and count the users of whom some item has none."""
-        scored = np.bincount(pairs.user, minlength=self._block.n_users)
-        incomplete = int(np.count_nonzero(scored < self._owner.join.population.n_items))
+    def _keep_scores(self, pairs: Pairs) -> None:
+        """Scores stay beside the rows; what is asked of all cells needs those of every item."""
+        length = np.bincount(pairs.user, minlength=self._block.n_users)
+        incomplete = int(np.count_nonzero(length < self._owner.join.population.n_items))
         self.facts = self.facts + TableFacts(incomplete=incomplete)
         self.kept = pairs
 
@@ -417,8 +417,9 @@ def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
 
 
 def _ordered(pairs: Pairs) -> Pairs:
-    """The pairs by user, then by item."""
-    return pairs.take(np.lexsort((pairs.item, pairs.user)))
+    """The pairs by user, then by item; first those of items that the population lacks."""
+    n_users, n_items = int(pairs.user.max(initial=-1)) + 1, int(pairs.item.max(initial=-1)) + 1
+    return pairs.take(order_of_pairs(pairs.user, pairs.item + np.int32(1), n_users, n_items + 1))
 
 
 def _repeated_ranks(user: Ints, rank: Array) -> int:

@@ -199,11 +199,12 @@ class Store:
         for group in range(0, BUCKETS, GROUP):
             first = starts[group]
             rows = _compact(batch[pl.Series(order[first : starts[group + GROUP]])])
+            row_size = _size(rows) / max(rows.height, 1)
             for bucket in range(group, group + GROUP):
                 piece = rows[int(starts[bucket] - first) : int(starts[bucket + 1] - first)]
                 if piece.height:
                     self._pieces[bucket].append(piece)
-                    sizes[bucket] = _size(piece)
+                    sizes[bucket] = row_size * piece.height
         self.rows += np.diff(starts)
         self._empty = batch.clear()
         if self._budget.reserve(int(sizes.sum())):
@@ -254,5 +255,7 @@ def _size(frame: pl.DataFrame) -> float:
 
 def _compact(frame: pl.DataFrame) -> pl.DataFrame:
     """The same rows with text of their own: Polars shares it with the frame that they were taken from."""
+    if pl.String not in frame.dtypes:
+        return frame
     text = frame.select(pl.col(pl.String)).to_arrow(compat_level=pl.CompatLevel.oldest())
     return frame.with_columns(pl.DataFrame(text).get_columns())

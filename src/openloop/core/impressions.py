@@ -80,6 +80,7 @@ class Impressions:
         row: The position of each row in the input; by default the rows are the input.
         input_rows: The number of rows of the input; by default that of these rows.
         dropped: The number of rows that reading left out.
+        candidates: What rankers choose from: "all" items, or those that were "shown" in a request, which they reorder.
 
     Raises:
         InputError: A column breaks a rule above. The message names the column, the rule and the first row that breaks
@@ -116,6 +117,7 @@ class Impressions:
     row: Array = field(default_factory=lambda: np.empty(0, np.int32))
     input_rows: int = 0
     dropped: int = 0
+    candidates: str = "all"
 
     def __post_init__(self) -> None:
         n = len(self.request)

@@ -71,6 +71,7 @@ def read(
     item_features: Any = None,
     min_item_rows: int = 0,
     position: Column = None,
+    candidates: str = "all",
     **shown: Any,
 ) -> Feedback | Impressions:
     """Read a log of ratings, positives or impressions from a file or any dataframe.
@@ -118,6 +119,7 @@ def read(
         item_features: Covariates of the items, likewise, and for the similarity of lists.
         min_item_rows: Items with fewer rows leave the population of an audit.
         position: The column of positions, from 1. It makes the log Impressions.
+        candidates: For impressions, "all" items, or "shown": what a ranker would earn by reordering what was shown.
         **shown: Columns of impressions: `request` (the list; `request=False` says that there is none), `reward` (a
             click, or any number that is not negative), and what the logging policy did: `exposure` (a list of columns,
             the probability at each position), `prefix`, `slate`, `shuffled`, `pool` (the number of candidates) and
@@ -146,8 +148,10 @@ def read(
     """
     given = locals()
     request = ReadRequest(**fields_of(ReadRequest, given))
-    if position is not None or shown:
-        _refuse_mixture(position, shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
+    _refuse_option("candidates", candidates, ("all", "shown"))
+    of_shown = shown if candidates == "all" else {**shown, "candidates": candidates}
+    if position is not None or of_shown:
+        _refuse_mixture(position, of_shown, [name for name in changed(read, given) if name in OF_FEEDBACK])
     if position is None:
         if min_item_rows < 0:
             raise InputError(f"min_item_rows={min_item_rows}: give the least number of rows of an item, such as 30.")
@@ -157,7 +161,8 @@ def read(
         )  # fmt: skip
     columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
     table = open_source(source, columns.named, request.form)
-    return read_impressions(table, columns, dict(zip(PAIR, _known(users, items, like), strict=True)), unknown)
+    known = dict(zip(PAIR, _known(users, items, like), strict=True))
+    return replace(read_impressions(table, columns, known, unknown), candidates=candidates)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,7 +281,7 @@ def _both(user: Ints, item: Ints) -> Mask | None:
 
 def _refuse_mixture(position: Column, shown: Mapping[str, Any], feedback: Sequence[str]) -> None:
     """Keywords of impressions need a position, and keywords of Feedback alone have no meaning beside one."""
-    known = [field.name for field in fields(ShownColumns)]
+    known = [*(field.name for field in fields(ShownColumns)), "candidates"]
     if strange := [name for name in shown if name not in known]:
         raise InputError(f"read: {strange[0]}= is not a keyword.{did_you_mean(strange[0], known)}")
     if position is None and (alone := [name for name, value in shown.items() if value is not None]):

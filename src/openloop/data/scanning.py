@@ -38,6 +38,9 @@ class Log:
         propensity_model: The model, or its name, that the column of p was fitted by; None: p was logged.
         positive: The number from which a row is a positive; rows below it are left out.
         duplicates: What happens to a pair that occurs more than once.
+        user_features: Covariates of the users, for propensities.
+        item_features: Covariates of the items, likewise, and for the similarity of lists.
+        min_item_rows: Items with fewer rows leave the population of an audit.
         executors: Whether rows of Spark are reduced on its executors.
         notes: What was guessed.
 
@@ -59,6 +62,9 @@ class Log:
     propensity_model: Any = None
     positive: float | None = None
     duplicates: str = "error"
+    user_features: Any = None
+    item_features: Any = None
+    min_item_rows: int = 0
     executors: bool = True
     notes: tuple[str, ...] = ()
     options: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)  # of `read`, for `load`
@@ -90,6 +96,9 @@ def scan(
     like: Any = None,
     duplicates: str = "error",
     split: str | None = None,
+    user_features: Any = None,
+    item_features: Any = None,
+    min_item_rows: int = 0,
     separator: str | None = None,
     header: bool | None = None,
     skip: int = 0,
@@ -118,11 +127,14 @@ def scan(
         duplicates: What happens to a pair that occurs more than once: "error", or one of the rules of `ol.read`.
         split: How this log and what is passed as `exclude=` were one log: "random", "time" or "none". Without it their
             pairs tell: parts of a random split have none in common.
+        user_features: Covariates of the users, for propensities.
+        item_features: Covariates of the items, likewise, and for the similarity of lists.
+        min_item_rows: Items with fewer rows leave the population of an audit.
         separator: What separates the fields of delimited text; by default its first lines tell.
         header: Whether delimited text has a header; by default its first lines tell.
         skip: The number of lines to skip at the start of delimited text.
         comment: What lines begin with that are comments.
-        executors: Whether rows of a Spark frame are reduced on its executors, which need openloop; else on this machine.
+        executors: Whether rows of a Spark frame are reduced on its executors, which need openloop, or on this machine.
 
     Returns:
         The log, which `evaluate` and `audit` take.
@@ -140,7 +152,8 @@ def scan(
     options = {
         "user": user, "item": item, "rating": rating, "positive": positive, "propensity": propensity, "time": time,
         "users": users, "items": items, "like": like, "duplicates": duplicates, "separator": separator,
-        "header": header, "skip": skip, "comment": comment,
+        "header": header, "skip": skip, "comment": comment, "propensity_model": propensity_model,
+        "user_features": user_features, "item_features": item_features, "min_item_rows": min_item_rows,
     }  # fmt: skip
     _refuse_options(split, duplicates, positive, rating)
     form = TextForm(separator=separator, header=header, skip=skip, comment=comment)
@@ -152,7 +165,8 @@ def scan(
     return Log(
         source=source, table=table if isinstance(source, str | os.PathLike) else replace(table, name="the log"),
         columns=columns, users=known_users, items=known_items, split=split, propensity_model=propensity_model,
-        positive=positive, duplicates=duplicates, executors=executors, notes=tuple(note for note in found if note),
+        positive=positive, duplicates=duplicates, user_features=user_features, item_features=item_features,
+        min_item_rows=min_item_rows, executors=executors, notes=tuple(note for note in found if note),
         options=options,
     )  # fmt: skip
 
@@ -191,5 +205,6 @@ def _refuse_options(split: str | None, duplicates: str, positive: float | None, 
             raise InputError(f"{name}={quoted(value)} is not an option.{did_you_mean(str(value), known)}")
     if positive is not None and (not is_number(positive) or rating is False):
         raise InputError(
-            f"positive={quoted(positive)}: give the number from which a row of the rating column is a positive, such as 30."
+            f"positive={quoted(positive)}: give the number from which a row of the rating column is a positive, such "
+            "as 30."
         )

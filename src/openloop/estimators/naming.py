@@ -102,6 +102,7 @@ def dr(imputation: Any, *, kind: str = "") -> Any:
         An estimator for `estimators=`.
 
     Examples:
+        >>> import numpy as np
         >>> world = ol.simulate.movie_lovers()
         >>> imputed = np.full((100, 60), 3.0)
         >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=[ol.dr(imputed)])

@@ -46,7 +46,8 @@ def new(k: int) -> ListMetric:
 
 def overlap(k: int, running: str | None = None) -> ListMetric:
     """overlap@k:m: the share of listed items that the model m, such as the running one, lists for that user, too."""
-    return ListMetric(name=f"overlap@{k}", k=k, gain=lambda x: x.shared, needs="running")
+    name = f"overlap@{k}" if running is None else f"overlap@{k}:{running}"
+    return ListMetric(name=name, k=k, gain=lambda x: x.shared, needs="running", running=running)
 
 
 def similarity(k: int) -> ListMetric:

@@ -17,7 +17,7 @@ from openloop.blocks.population import Population
 from openloop.blocks.store import Budget
 from openloop.core.feedback import Floats
 from openloop.core.protocols import on_host
-from openloop.data.columns import Column, InputTable, choose
+from openloop.data.columns import Column, InputTable, choose, named
 from openloop.data.frames import open_frame
 from openloop.errors import PredictionError, quoted
 from openloop.sources import rules
@@ -166,6 +166,44 @@ def table_of(what: str, given: Any, columns: Mapping[str, Column]) -> Table:
     counts = rules.count_columns(table, columns)
     numbers = rules.number_columns(table, columns) if not counts or rules.has_numbers(table, columns) else {}
     return Table(table=table, columns=rules.id_columns(table, columns) | counts | numbers)
+
+
+def predictions(
+    table: Any, *, score: Column = None, rank: Column = None, user: Column = None, item: Column = None
+) -> Table:
+    """A model's table of predictions whose columns have names of their own.
+
+    Args:
+        table: A dataframe of any engine with a row for each pair of user and item.
+        score: The column of scores. Without `score` and `rank` both are found by obvious names.
+        rank: The column of ranks, 1, 2, 3 … within each user.
+        user: The column of users; by default the one of an obvious name.
+        item: The column of items, likewise.
+
+    Returns:
+        A model for `evaluate` and `audit`.
+
+    Raises:
+        ColumnError: A column is missing, or none could be found.
+        PredictionError: The table is none.
+
+    Examples:
+        >>> import polars as pl
+        >>> log = ol.read(pl.DataFrame({"user": [1, 1, 2], "item": [7, 9, 7], "rating": [5, 2, 4]}))
+        >>> table = pl.DataFrame({"who": [1, 1, 2], "what": [7, 9, 7], "guess": [4, 2, 4]})
+        >>> model = ol.predictions(table, score="guess", user="who", item="what")
+        >>> result = ol.evaluate({"mine": model}, log, metrics=["mae"], estimators=["naive"])
+        >>> round(result["mine", "mae", "naive"].value, 3)
+        0.333
+    """
+    opened_table = _opened("predictions", table)
+    numbers = {role: column for role, column in (("score", score), ("rank", rank)) if column is not None}
+    chosen = {role: named(opened_table, role, column) for role, column in numbers.items()}
+    return Table(
+        table=opened_table,
+        columns=choose(opened_table, {"user": user, "item": item}, required=rules.SIDES)
+        | (chosen or rules.number_columns(opened_table, {})),
+    )
 
 
 def _opened(what: str, frame: Any) -> InputTable:

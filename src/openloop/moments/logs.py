@@ -373,6 +373,8 @@ class ScanInput(LogInput):
     """A log whose rows stay where they are, and one like it that is excluded."""
 
     def __init__(self, log: Log, propensities: Any, question: Question) -> None:
+        if question.groups:
+            raise InputError("audit: groups= has a label for each row of a log in memory; read the log with ol.read.")
         self._log, self._question = log, question
         self._exclude: Log | None = None if question.exclude is None else pairs_of(question.exclude, log, "exclude")
         self.table = log.table

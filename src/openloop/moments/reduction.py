@@ -19,6 +19,7 @@ from openloop.core.metric import Metric
 from openloop.core.moments import SUMS
 from openloop.core.vocabulary import Int64s
 from openloop.core.weights import N_BINS, WeightSummary, weight_bin
+from openloop.kernels.powers import run_sums
 from openloop.moments.imputation import Imputation, imputed
 from openloop.moments.requests import Request
 from openloop.moments.rows import Rows, base_sums, gains, sums
@@ -120,9 +121,13 @@ class _Views:
 
     def __init__(self, block: Block, setting: Setting) -> None:
         self.block, self.setting = block, setting
-        self.every = cache(lambda on, strata: setting.rows(block, on, strata))
+        self._made = cache(lambda on, strata: setting.rows(block, on, strata))
         self.relevant = cache(lambda on: np.flatnonzero(self.every(on, None).relevant > 0))
         self.counted = cache(lambda on, strata: self.every(on, strata).take(self.relevant(on)))
+
+    def every(self, on: str, strata: Strata | None) -> Rows:
+        """All rows."""
+        return self._made(self.setting.seen_on(on), strata)
 
     def rows(self, kind: str, on: str, strata: Strata | None) -> Rows:
         """The rows that metrics of a kind count."""
@@ -165,26 +170,30 @@ class _Gains:
 # -- weights -------------------------------------------------------------------------------------------------
 
 
-def weight_parts(rows: Rows) -> dict[str, Any]:
-    """What a summary of weights is made of: arrays whose first axis is of buckets or of one."""
-    w = np.asarray(rows.weight())
-    plain = Rows(user=rows.user, user_start=rows.user_start, rating=w, relevant=w, cells=rows.cells)
-    return {
-        "n": np.diff(plain.row_start), "total": plain.by_bucket(w)[:, 0],
-        "squares": plain.by_bucket(np.square(w))[:, 0],
-        "largest": np.array([w.max(initial=0.0)]), "histogram": np.bincount(weight_bin(w), minlength=N_BINS)[None],
-    }  # fmt: skip
+def weight_parts(rows: Rows) -> dict[tuple[str, str], Any]:
+    """What summaries of weights are made of, by kind of metric: arrays whose first axis is of buckets or of one."""
+    every = np.asarray(rows.weight())
+    parts: dict[tuple[str, str], Any] = {}
+    for kind, counts in (("cell", np.ones(len(rows))), ("user", rows.relevant)):
+        w = every * counts  # what is 0 changes no sum
+        parts |= {
+            (kind, "n"): run_sums(counts, rows.row_start), (kind, "total"): run_sums(w, rows.row_start),
+            (kind, "squares"): run_sums(w * w, rows.row_start), (kind, "largest"): np.array([w.max(initial=0.0)]),
+            (kind, "histogram"): np.bincount(weight_bin(w[w > 0]), minlength=N_BINS)[None],
+        }  # fmt: skip
+    return parts
 
 
-def weight_summary(parts: Mapping[str, Any]) -> WeightSummary:
-    """The summary of the weights of all blocks, from their parts one after the other."""
-    largest = float(parts["largest"].max(initial=0.0))
+def weight_summary(parts: Mapping[tuple[str, str], Any], kind: str) -> WeightSummary:
+    """The summary of the weights of all blocks that count for a kind of metric, from parts one after the other."""
+    largest = float(parts[kind, "largest"].max(initial=0.0))
+    n, total, squares = (float(parts[kind, name].sum()) for name in ("n", "total", "squares"))
     return WeightSummary(
-        n=int(parts["n"].sum()), total=float(parts["total"].sum()), squares=float(parts["squares"].sum()),
-        largest=largest, smallest_propensity=1.0 / max(largest, 1.0), histogram=parts["histogram"].sum(axis=0),
+        n=int(n), total=total, squares=squares, largest=largest, smallest_propensity=1.0 / max(largest, 1.0),
+        histogram=parts[kind, "histogram"].sum(axis=0),
     )  # fmt: skip
 
 
 def summary_of(rows: Rows) -> WeightSummary | None:
     """The summary of the weights of rows that are all at hand."""
-    return None if rows.probability is None else weight_summary(weight_parts(rows))
+    return None if rows.probability is None else weight_summary(weight_parts(rows), "cell")

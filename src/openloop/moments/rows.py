@@ -18,7 +18,7 @@ from openloop.core.metric import Column, Metric
 from openloop.core.moments import SUMS
 from openloop.core.vocabulary import Int64s, Ints
 from openloop.kernels import ties
-from openloop.kernels.powers import Weighted, power_sums
+from openloop.kernels.powers import Weighted, power_sums, run_sums
 from openloop.sources.terms import Needed, shared_key, terms
 
 
@@ -112,12 +112,17 @@ class Rows:
     def by_user(self, column: Floats) -> Floats:
         """Σ of a column for each user and stratum, (u, S)."""
         n_users = len(self.cells)
-        place = self.user if self.stratum is None else self.stratum * n_users + self.user
+        if self.stratum is None:
+            starts = self.once("users", lambda: np.searchsorted(self.user, np.arange(n_users + 1)).astype(np.int64))
+            return run_sums(column, starts)[:, None]
+        place = self.once("stratum and user", lambda: self.stratum * n_users + self.user)
         flat: Any = np.bincount(place, column, minlength=n_users * self.n_strata)
         return flat.reshape(self.n_strata, n_users).T  # a stratum's column contiguous
 
     def by_bucket(self, column: Floats) -> Floats:
         """Σ of a column for each bucket and stratum, (b, S)."""
+        if self.stratum is None:
+            return run_sums(column, self.row_start)[:, None]
         flat: Any = np.bincount(self.place, column, minlength=self.n_buckets * self.n_strata)
         return flat.reshape(self.n_buckets, self.n_strata)
 
@@ -222,8 +227,8 @@ def gains(metric: Metric, rows: Rows, outcome: Outcome) -> Floats:
 def base_sums(rows: Rows) -> dict[str, Floats]:
     """rows = |O| and mass = Σw of each user and stratum, over all scored rows."""
     weight = rows.weight()
-    counted = {"rows": rows.by_user(np.ones(len(rows)))}
-    return counted if weight is None else counted | {"mass": rows.by_user(weight)}
+    counted = {"rows": rows.once(("n",), lambda: rows.by_user(np.ones(len(rows))))}
+    return counted if weight is None else counted | {"mass": rows.once(("weight",), lambda: rows.by_user(weight))}
 
 
 def sums(metric: Metric, rows: Rows, delta: Floats, needed: Needed) -> dict[Any, Floats]:
@@ -232,7 +237,7 @@ def sums(metric: Metric, rows: Rows, delta: Floats, needed: Needed) -> dict[Any,
     What an estimator needs of each user is (u, S), what it needs in total (b, S), by bucket.
     """
     totals = _power_sums(rows, delta, needed)
-    for name, column in terms(ArrayColumns(rows, Outcome()), delta, metric, replace(needed, powers=())):
+    for name, column in terms(ArrayColumns(rows, Outcome()), delta, metric, replace(needed, powers=(), parts=False)):
         summed = partial(rows.by_user if name in SUMS else rows.by_bucket, column)
         key = shared_key(name, metric, needed)
         totals[name] = summed() if key is None else rows.once(key, summed)
@@ -240,16 +245,19 @@ def sums(metric: Metric, rows: Rows, delta: Floats, needed: Needed) -> dict[Any,
 
 
 def _power_sums(rows: Rows, delta: Floats, needed: Needed) -> dict[str, Floats]:
-    """What `terms` has where powers are wanted, all in one pass."""
+    """What `terms` has where powers and parts are wanted, all in one pass."""
     w, doubt = rows.weight(), rows.doubt()
-    if not needed.powers or w is None or doubt is None:
+    if not (needed.powers or needed.parts) or w is None or doubt is None:
         return {}
     stratum = rows.once("stratum", lambda: np.zeros(len(rows), np.int64)) if rows.stratum is None else rows.stratum
+    certain = rows.once("a", lambda: np.zeros(len(rows))) if rows.certain is None else rows.certain
     cap = math.inf if needed.cap is None else needed.cap
-    totals = power_sums(Weighted(doubt, w, stratum), delta, cap, rows.n_strata, rows.row_start)  # (b, S, 5, 3)
+    totals = power_sums(Weighted(doubt, w, certain, stratum), delta, cap, rows.n_strata, rows.row_start)  # (b, S, 6, 3)
     named = {f"power{a}{b}": totals[:, :, a, b] for a, b in needed.powers}
-    if needed.cap is not None:
+    if needed.powers and needed.cap is not None:
         named |= {f"cutpower2{b}": totals[:, :, 3, b] for b in range(3)}
-    if not needed.pair:
+    if needed.powers and not needed.pair:
         named["wsquare"] = totals[:, :, 4, 2]
+    if needed.parts:
+        named |= {name: totals[:, :, 5, k] for k, name in enumerate(("fixed", "positive", "negative"))}
     return named  # (b, S) each

@@ -70,6 +70,10 @@ class Setting:
         t = self.excluded_share
         return s, t[block.users][block.user] if isinstance(t, np.ndarray) else t
 
+    def seen_on(self, on: str) -> str:
+        """Rankings see the rows as predictions do, unless something is excluded or weights were balanced for them."""
+        return on if self.excludes or self.balanced else "prediction"
+
     def n_strata(self, strata: Strata | None) -> int:
         """How many strata there are."""
         if strata is None or (isinstance(strata, tuple) and not self.weighted):

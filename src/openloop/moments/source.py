@@ -109,7 +109,7 @@ class BlockSource:
         self.levelled = subject.setting.sample is not None
         self.about, self.relevance = cache(self._about), cache(self._relevance)
         self.answers, self.summary = cache(self._answers), cache(self._summary)
-        self.mass, self._weights = cache(self._mass), cache(self._weight_summary)
+        self.mass, self._weight_parts = cache(self._mass), cache(self._parts_of_weights)
         self._steps = cache(lambda: PropensitySteps(self.over, P)) if subject.setting.weighted else None
         self._tilter, self._table = cache(self._make_tilter), cache(self._strata_table)
         self._catalogue, self._inverse_squares = cache(self._count_cells), cache(self._sum_inverse_squares)
@@ -191,16 +191,12 @@ class BlockSource:
         """The weights of the rows that count for a metric; None without propensities."""
         return self._weights(metric.kind, metric.on)
 
-    def _weight_summary(self, kind: str, on: str) -> WeightSummary | None:
+    def _weights(self, kind: str, on: str) -> WeightSummary | None:
         setting = self.setting
-        if not setting.weighted:
-            return None
+        return weight_summary(self._weight_parts(setting.seen_on(on)), kind) if setting.weighted else None
 
-        def work(block: Block) -> dict[str, Any]:
-            rows = setting.rows(block, on)
-            return weight_parts(rows if kind == "cell" else rows.take(rows.relevant > 0))
-
-        return weight_summary(stacked(self.over(work)))
+    def _parts_of_weights(self, on: str) -> dict[Any, Any]:
+        return stacked(self.over(lambda block: weight_parts(self.setting.rows(block, on))))
 
     def _mass(self, on: str) -> float | None:
         """Σw of all scored rows over the candidates; None where p has no scale."""
@@ -466,9 +462,9 @@ class BlockSource:
         return None if items is None else items.values
 
 
-def stacked(parts: Iterator[Mapping[str, Any]]) -> dict[str, Any]:
+def stacked(parts: Iterator[Mapping[Any, Any]]) -> dict[Any, Any]:
     """Arrays of all blocks by name, one after the other."""
-    by_name: dict[str, list[Any]] = {}
+    by_name: dict[Any, list[Any]] = {}
     for part in parts:
         for name, values in part.items():
             by_name.setdefault(name, []).append(values)

@@ -143,7 +143,8 @@ def outcome(c: Contrast) -> str:
 
 def about_metric(name: str) -> str:
     """One line on a metric, empty for one that is not ours."""
-    stem, _, k = name.partition("@")
+    stem, _, rest = name.partition("@")
+    k = rest.partition(":")[0]  # after which a metric of lists names a model
     stem, _, p = stem.partition(":")
     text = METRICS.get(stem, "")
     if stem == "rbp":

@@ -22,7 +22,6 @@ class ShownQuestion:
     metrics: Sequence[str] | str | None = None
     estimators: Sequence[str | ShownMethod] | str | None = None
     candidates: str = "all"
-    imputation: Any = None
     level: float = 0.95
     user: str | bool | None = None
     item: str | None = None
@@ -49,6 +48,11 @@ class ShownQuestion:
         methods = [shown_method(name) for name in _listed("estimators", self.estimators, ("snpbm", "sniips"))]
         object.__setattr__(self, "measures", tuple(dict.fromkeys(measures)))
         object.__setattr__(self, "methods", tuple({m.name: m for m in methods}.values()))
+
+    @property
+    def imputation(self) -> Any:
+        """Rewards by item, which a doubly robust estimator brings along."""
+        return next((m.imputation for m in self.methods if m.imputation is not None), None)
 
     @property
     def reorders(self) -> bool:
