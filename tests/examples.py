@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from openloop.blocks.block import Outcome
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
 from openloop.core.moments import Moments
 from openloop.data.simulate import World
-from openloop.sources.arrays.rows import Outcome, Rows, base_sums, gains, sums, weight_summary
+from openloop.moments.reduction import summary_of
+from openloop.moments.rows import Rows, base_sums, gains, sums
 from openloop.moments.terms import POWERS, Common, Needed, assemble
 
 CELL = ("mae", "mse", "rmse", "accuracy", "dcg", "dcg@3", "prec@3", "precision@3", "rbp", "rbp:0.5")
@@ -48,12 +50,19 @@ def same(found: Any, wanted: Any, **tolerance: float) -> None:
 
 
 def moments(
-    metric: Metric, rows: Rows, outcome: Outcome, *, cap: float | None = None, ideal: bool = False, **common: Any
+    metric: Metric,
+    rows: Rows,
+    outcome: Outcome,
+    *,
+    cap: float | None = None,
+    ideal: bool = False,
+    edges: tuple[float, ...] = (),
+    **common: Any,
 ) -> Moments:
     """The moments of plain rows, with all that the estimators may ask for."""
     powers = POWERS if rows.probability is not None and metric.kind == "cell" else ()
     wanted = Needed(powers=powers, cap=cap, ideal=ideal)
-    shared = Common(cells=rows.cells, base=base_sums(rows), weights=weight_summary(rows), edges=rows.edges, **common)
+    shared = Common(cells=rows.cells, base=base_sums(rows), weights=summary_of(rows), edges=edges, **common)
     return assemble(metric, sums(metric, rows, gains(metric, rows, outcome), wanted), wanted, shared)
 
 
@@ -61,6 +70,7 @@ def rows_of(log: Feedback, *, threshold: float = 4, **fields: Any) -> Rows:
     """A log's rows, all items being candidates."""
     given = {
         "user": log.user,
+        "user_start": np.array([0, log.n_users]),
         "rating": log.rating.astype(np.float64),
         "relevant": (log.rating >= threshold).astype(np.float64),
         "cells": np.full(log.n_users, float(log.n_items)),

@@ -12,6 +12,7 @@ from openloop.audits.auditing import audit
 from openloop.audits.basis import Basis, unexposed
 from openloop.core.levels import LevelSample
 from openloop.core.propensities import Propensities
+from openloop.data.scanning import scan
 from openloop.errors import UndefinedError
 from openloop.learners import MixtureMNAR
 from openloop.propensity.balanced import Balanced
@@ -92,26 +93,24 @@ def as_frame(rating):
     })  # fmt: skip
 
 
-def audited(frame, **more):
-    population = (LOG.n_users, LOG.n_items)
-    seen = Logistic().fit(frame, population=population)
-    models = {name: name for name in "ab"}
-    return audit(models, seen.with_column(frame), "propensity", metrics=["mae"], population=population, **more), seen
+def audited(frame, model, column="propensity"):
+    log = scan(frame, users=LOG.n_users, items=LOG.n_items, propensity=column, propensity_model=model)
+    return audit({name: name for name in "ab"}, log, metrics=["mae"])
 
 
 def test_a_column_fitted_on_positives_alone_is_no_exposure():
     frame = as_frame(np.ones(len(LOG), np.float32))
+    fitted = Logistic().fit(frame, population=(LOG.n_users, LOG.n_items))
     with pytest.raises(UndefinedError, match="positives only"):
-        audited(frame, assumes="logistic")
+        audited(fitted.with_column(frame), "logistic")
 
 
 def test_a_column_that_was_fitted_with_a_sample_decides_nothing():
     drawn = np.random.default_rng(0).choice(WORLD.ratings.ravel(), 250)
     frame, population = as_frame(LOG.rating), (LOG.n_users, LOG.n_items)
     seen = NaiveBayes().fit(frame, uniform=drawn, population=population)
-    models, column = {name: name for name in "ab"}, seen.with_column(frame)
-    for said in (seen, "naive-bayes"):  # intervals of a frame leave out the chance of the sample
-        found = audit(models, column, "propensity", metrics=["mae"], population=population, assumes=said)
+    for model in (seen, "naive-bayes"):  # intervals by a column leave out the chance of the sample
+        found = audited(seen.with_column(frame), model)
         assert found.verdict.level == "none"
         assert "taken-as-known" in [r.code for r in found.verdict.reasons]
 
@@ -119,8 +118,7 @@ def test_a_column_that_was_fitted_with_a_sample_decides_nothing():
 def test_a_column_of_a_joint_model_decides_nothing():
     joint = MixtureMNAR(1, iterations=5, restarts=1, rng=0).fit(LOG).propensities_
     frame = as_frame(LOG.rating).with_columns(p=joint.predict(LOG).values)
-    models, population = {name: name for name in "ab"}, (LOG.n_users, LOG.n_items)
-    found = audit(models, frame, "p", metrics=["mae"], population=population, assumes=joint)
+    found = audited(frame, joint, column="p")
     assert "modelled" in [r.code for r in found.verdict.reasons]
     assert not found.verdict.supported
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -80,10 +82,14 @@ def test_a_part_without_its_cold_rows_has_no_scale():
     [
         ({"cold": "reprt", "exclude": TRAIN}, InputError, ("cold='reprt'", "'report'")),
         ({"cold": "drop"}, InputError, ("cold='drop'", "exclude=", "trained_on=")),
-        ({"cold": "report", "exclude": TRAIN, "min_item_rows": 2}, InputError, ("min_item_rows=2", "cold='drop'")),
     ],
-    ids=["option", "no training part", "narrowed"],
+    ids=["option", "no training part"],
 )
 def test_refusals(options, error, told):
     with pytest.raises(error, match=facts(*told)):
         ol.audit(MODELS, TEST, **OPTIONS, **options)
+
+
+def test_cold_rows_are_not_reported_beside_a_narrowed_catalogue():
+    with pytest.raises(InputError, match=facts("min_item_rows=2", "cold='drop'")):
+        ol.audit(MODELS, replace(TEST, min_item_rows=2), **OPTIONS, cold="report", exclude=TRAIN)

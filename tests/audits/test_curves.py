@@ -9,8 +9,9 @@ import openloop as ol
 from openloop.audits.contrasts import contrasts
 from openloop.audits.curves import critical, curves, tilted
 from openloop.data.simulate import schnabel_world
+from openloop.evaluation import prepared
 from openloop.metrics.naming import metric
-from openloop.sources.arrays.source import FeedbackSource, Scored
+from openloop.moments.question import Question
 from tests.audits.cases import found, popular_world
 from tests.examples import same
 
@@ -42,29 +43,19 @@ COMBINATIONS = [
 METRICS = list(dict.fromkeys(name for name, _ in COMBINATIONS))
 
 
-def source(log, exclude, propensity=None):
-    predicted = {name: grid[log.user, log.item] for name, grid in MODELS.items()}
-    return FeedbackSource(
-        Scored(models=MODELS, log=log, propensity=propensity, exclude=exclude, threshold=4, predicted=predicted)
-    )
-
-
 @pytest.fixture(scope="module", params=["whole", "part"])
 def evaluated(request):
     log, exclude = (SEEN, None) if request.param == "whole" else (TEST, TRAIN)
     options = {"metrics": METRICS, "estimators": ["snips", "ips", "snips_user"], "exclude": exclude, "threshold": 4}
-    return source(log, exclude, log.propensity), ol.evaluate(MODELS, log, **options)
-
-
-def outcomes(found, x):
-    return found.rows_for(x.kind, x.on, None), found.outcome("a", x), found.outcome("b", x)
+    ready = prepared(MODELS, log, None, Question(**options))
+    return ready.source, ready.compare("all")
 
 
 def test_at_gamma_one_bounds_are_the_estimates(evaluated):
     found, result = evaluated
     for name, method in COMBINATIONS:
         x, which = metric(name), f"{method} of {name}"
-        rows, a, b = outcomes(found, x)
+        rows, (a, b) = found.scored(x, ("a", "b"))
         for model, outcome in (("a", a), ("b", b)):
             low, high = tilted(x, method, rows, outcome, None, [1.0, 1.5], float(rows.cells.sum()))
             estimate = result[model, name, method].value
@@ -83,7 +74,7 @@ def test_at_gamma_one_bounds_are_the_estimates(evaluated):
 def test_the_bound_crosses_zero_at_the_critical_gamma(evaluated, name, method):
     found, result = evaluated
     x = metric(name)
-    rows, a, b = outcomes(found, x)
+    rows, (a, b) = found.scored(x, ("a", "b"))
     gamma = critical(x, method, rows, a, b)
     assert 1 < gamma < 100
     low, high = tilted(x, method, rows, a, b, [gamma, gamma * (1 + 2e-6)])

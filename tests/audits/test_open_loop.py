@@ -42,7 +42,7 @@ def test_a_sample_says_by_how_much_weights_must_be_off():
     sample = Feedback.from_arrays(user, item, Y[user, item], users=log.users, items=log.items)
     models = {"a": Y + rng.normal(0, 1, Y.shape), "b": Y + rng.normal(0, 1.5, Y.shape)}
     right, wrong, none = (
-        ol.audit(models, log, q, metrics=["mae"], estimators=["naive"] if q is None else ["snips"], open_loop=sample)
+        ol.audit(models, log, q, metrics=["mae"], estimators=["naive"] if q is None else ["snips"], sample=sample)
         for q in (p, np.full(Y.shape, 0.2), None)
     )
     assert right.open_loop.gamma_min == 1

@@ -13,6 +13,7 @@ import openloop as ol
 from openloop.audits.cold import ColdPart
 from openloop.audits.rehearsal import Outcomes, Rehearsal
 from openloop.audits.results import SCHEMA
+from openloop.data.scanning import scan
 from openloop.errors import FormatError
 from openloop.reporting.html import page
 from openloop.reporting.sections import Subject
@@ -45,8 +46,7 @@ def of_seven_models():
 def of_frames():
     rows = pl.DataFrame({"user": LOG.user, "item": LOG.item, "rating": LOG.rating, "propensity": LOG.propensity})
     models = {name: frame(scores).lazy() for name, scores in list(WORLD.predictions.items())[:2]}
-    named = {"user": "user", "item": "item", "rating": "rating"}
-    return ol.audit(models, rows.lazy(), "propensity", **named, metrics=["mae"], population=(U, I))
+    return ol.audit(models, scan(rows.lazy(), users=U, items=I), metrics=["mae"])
 
 
 def of_positives():

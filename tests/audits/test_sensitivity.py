@@ -13,6 +13,8 @@ from openloop.audits.contrasts import contrasts
 from openloop.audits.sensitivity import tilted_curve, tilted_curves, with_limits
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric
+from openloop.moments.rows import gains
+from openloop.moments.whole import whole_block
 from openloop.moments.question import Question
 from openloop.moments.tilt_plan import KAPPAS, RHOS
 from tests.examples import same
@@ -58,10 +60,18 @@ def value(log, name, p, exclude=None):
 # -- Γ -------------------------------------------------------------------------------------------------------
 
 
+def gain_difference(source, name):
+    """δ_a − δ_b of each row that counts for a metric, in the order of the log."""
+    x, block = metric(name), whole_block(source.subject)
+    rows = source.setting.rows(block, x.on)
+    counted = np.flatnonzero((rows.relevant > 0) | (x.kind == "cell"))
+    a, b = (gains(x, rows.take(counted), block.outcomes[model].take(counted)) for model in "ab")
+    return a - b
+
+
 def ahead(source, name, log, sign):
     """Which scored rows are in favour of the model that is ahead; rows that do not count are in favour of none."""
-    x = metric(name)
-    d = source.gains(x, "a", None) - source.gains(x, "b", None)
+    x, d = metric(name), gain_difference(source, name)
     found = np.zeros(len(log))
     found[slice(None) if x.kind == "cell" else log.rating >= 4] = d
     return found * sign > 0
@@ -88,7 +98,7 @@ def test_weights_without_a_scale_are_off_by_a_factor():
     p = ol.Propensities(values=LOG.propensity, base=LOG.propensity)  # balanced
     source, _, own = compared(LOG, "mae", p)
     assert own.gamma_form == "ratio"
-    d = source.gains(metric("mae"), "a", None) - source.gains(metric("mae"), "b", None)
+    d = gain_difference(source, "mae")
     up, down = (float(np.sum(np.maximum(sign * d, 0) / LOG.propensity)) for sign in (1, -1))
     same(own.gamma, math.sqrt(max(up, down) / min(up, down)))
     assert 1 <= own.gamma_low < own.gamma

@@ -14,7 +14,7 @@ from openloop.audits.suspicions import copies, off_scale
 from openloop.audits.verdict import decide
 from openloop.core.feedback import Feedback
 from openloop.core.propensities import Propensities
-from openloop.sources.plan import Answers, LogFacts
+from openloop.moments.requests import Answers, LogFacts
 from tests.verdicts import comparison, evidence
 
 

@@ -1,4 +1,4 @@
-"""Summaries of weights merge, and say in plain words when they carry too little."""
+"""Summaries of weights say in plain words when they carry too little."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from openloop.core.weights import (
     few_users,
     mass_flag,
 )
-from tests.examples import same
 from tests.facts import facts
 
 weights = st.lists(st.floats(1, 1e9), min_size=1, max_size=40).map(np.array)
@@ -31,13 +30,6 @@ def test_effective_size_and_largest_share_by_hand():
 
 def test_equal_weights_count_every_row():
     assert WeightSummary.of(np.full(7, 3.0)).effective_size == pytest.approx(7)
-
-
-@given(weights, weights)
-def test_two_halves_merge_to_the_whole(a, b):
-    merged, whole = WeightSummary.of(a) + WeightSummary.of(b), WeightSummary.of(np.concatenate([a, b]))
-    for name in ("n", "total", "squares", "largest", "smallest_propensity", "histogram"):
-        same(getattr(merged, name), getattr(whole, name), rtol=1e-12)
 
 
 @given(weights, st.sampled_from([0.5, 0.9, 0.99]))

@@ -20,7 +20,7 @@ GUESS = np.full(WORLD.ratings.shape, 3.0)
 
 
 def dr(imputation, name="mae", log=LOG, models=MODELS, **options):
-    return ol.evaluate(models, log, metrics=[name], estimators=["dr"], imputation=imputation, **options)
+    return ol.evaluate(models, log, metrics=[name], estimators=[ol.dr(imputation)], **options)
 
 
 class Means:
@@ -51,8 +51,7 @@ def test_zero_residuals_make_it_exact():
 
 
 def test_no_imputed_loss_makes_it_ips():
-    zero = {(m, "mae"): np.zeros(WORLD.ratings.shape) for m in MODELS}
-    found = dr(zero)["a", "mae", "dr"]
+    found = dr(MODELS["a"])["a", "mae", "dr"]  # imputed as the model itself predicts
     plain = ol.evaluate(MODELS, LOG, metrics=["mae"], estimators=["ips"])["a", "mae", "ips"]
     same(found.value, plain.value)
     same(found.influence, plain.influence)
@@ -73,12 +72,9 @@ def test_excluded_cells_are_imputed_neither():
     train, test = ol.split(LOG, test=0.5, rng=0)
     keep = np.ones(WORLD.ratings.shape, bool)
     keep[train.user, train.item] = False
-    losses = np.random.default_rng(0).random(WORLD.ratings.shape)
-    found = dr({("a", "dcg"): losses}, "dcg", test, {"a": MODELS["a"]}, exclude=train)["a", "dcg", "dr"]
-    same(found.columns[:, 2], (losses * keep).sum(axis=1))
-    same(found.columns[:, 1], keep.sum(axis=1))
     ranked = dr(GUESS, "dcg", test, {"a": MODELS["a"]}, exclude=train)["a", "dcg", "dr"]
     scores = np.where(keep, MODELS["a"], -np.inf)
+    same(ranked.columns[:, 1], keep.sum(axis=1))
     rank = 1 + (scores[:, None, :] > scores[:, :, None]).sum(axis=2)
     same(ranked.columns[:, 2], (keep.sum(axis=1)[:, None] * GUESS / np.log2(1 + rank) * keep).sum(axis=1))
 
@@ -121,8 +117,8 @@ def test_cross_fitted_it_is_unbiased_over_draws_and_narrower_than_ips():
     for _ in range(400):
         log = world.observe(rng)
         result = ol.evaluate(
-            dict(world.predictions), log, metrics=["mse"], estimators=["ips", "dr"], pairs=(),
-            imputation=cross_fitted(Means(), log, folds=4, rng=rng),
+            dict(world.predictions), log, metrics=["mse"], pairs=(),
+            estimators=["ips", ol.dr(cross_fitted(Means(), log, folds=4, rng=rng))],
         )  # fmt: skip
         for name, values in found.items():
             values.append(result["m", "mse", name].value)
@@ -135,28 +131,21 @@ def test_cross_fitted_it_is_unbiased_over_draws_and_narrower_than_ips():
 
 
 def test_without_imputation_it_is_left_out_with_the_reason():
-    with pytest.raises(UndefinedError, match=facts("dr", "mae", "imputation=")):
-        dr(None)
-
-
-def test_losses_are_needed_for_every_model_and_metric():
-    with pytest.raises(UndefinedError, match=facts("dr", "mae", "imputation", "'b'")):
-        dr({("a", "mae"): np.zeros(WORLD.ratings.shape)})
+    with pytest.raises(UndefinedError, match=facts("dr", "mae", "ol.dr(")):
+        ol.evaluate(MODELS, LOG, metrics=["mae"], estimators=["dr"])
 
 
 @pytest.mark.parametrize("bad", [np.full((30, 12), np.nan), np.zeros((12, 30)), np.zeros((29, 12))])
 def test_imputation_is_a_finite_number_for_every_cell(bad):
     with pytest.raises(PredictionError, match="imputation"):
         dr(bad)
-    with pytest.raises(PredictionError, match="imputation"):
-        dr({("a", "mae"): bad, ("b", "mae"): bad})
 
 
 def test_a_negative_estimate_has_no_root():
     # Two cells seen of four, far better than imputed, and rare: the correction exceeds what was imputed.
     log = Feedback.from_arrays([0, 1], [0, 1], [3, 3], users=2, items=2, propensity=[0.1, 0.1])
     models = {"m": np.full((2, 2), 3.0)}
-    options = {"imputation": np.full((2, 2), 4.0), "estimators": ["dr"]}
+    options = {"estimators": [ol.dr(np.full((2, 2), 4.0))]}
     assert ol.evaluate(models, log, metrics=["mse"], **options)["m", "mse", "dr"].value == 1 - 20 / 4
     with pytest.raises(UndefinedError, match=facts("dr", "rmse", -4)):
         ol.evaluate(models, log, metrics=["rmse"], **options)

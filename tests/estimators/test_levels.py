@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.levels import LevelSample, spread
-from openloop.core.metric import Metric
 from openloop.core.propensities import Propensities
 from openloop.core.totals import leave_one_out
 from openloop.estimators.levels import by_level
-from openloop.estimators.weighted import ips, snips
-from openloop.sources.arrays.rows import Outcome
-from tests.examples import moments, rows_of, same
+from tests.examples import same
 
 P = np.array([0.05, 0.08, 0.15, 0.3, 0.5])  # by rating
 
@@ -104,24 +99,6 @@ def test_a_difference_shares_the_sample():
     assert gap.value == pytest.approx(-2)
     assert gap.stderr < 1e-9
     assert gap.cell_stderr < 1e-6
-
-
-def test_parts_merge_to_the_whole():
-    Y, predictions, log = world(0)
-    sample = naive_bayes(Y, log, 100).sample_
-    metric, p = ol.metric("mae"), P[log.rating.astype(int) - 1]
-    whole = _levelled(metric, log, p, predictions, sample)
-    even = log.item % 2 == 0
-    halves = [_levelled(metric, log.take(keep), p[keep], predictions, sample) for keep in (even, ~even)]
-    for estimator in (ips, snips):
-        a, b = estimator(whole), estimator(halves[0] + halves[1])
-        same((a.value, a.stderr, a.cell_stderr, a.df), (b.value, b.stderr, b.cell_stderr, b.df))
-
-
-def _levelled(metric: Metric, log: Feedback, p, predictions, sample: LevelSample):
-    rows = rows_of(log)
-    rows = replace(rows, probability=p, stratum=sample.codes(log.rating), edges=tuple(np.arange(4) + 0.5))
-    return moments(metric, rows, Outcome(prediction=predictions[log.user, log.item]), sample=sample)
 
 
 # -- simulation with known truth -----------------------------------------------------------------------------

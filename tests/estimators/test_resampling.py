@@ -13,13 +13,12 @@ from tests.verdicts import mean
 WORLD = small_world(users=400)
 LOG = WORLD.observe(1)
 MODELS = {"a": WORLD.predictions["a"], "b": WORLD.predictions["b"]}
-NAMES = ["naive", "ips", "snips", "clipped@2", "stratified@3", "dr"]
+ESTIMATORS = ["naive", "ips", "snips", "clipped@2", "stratified@3", ol.dr(np.full(WORLD.ratings.shape, 3.0))]
 
 
 @pytest.fixture(scope="module")
 def result():
-    imputed = np.full(WORLD.ratings.shape, 3.0)
-    return ol.evaluate(MODELS, LOG, metrics=["mae", "rmse", "ndcg"], estimators=NAMES, imputation=imputed)
+    return ol.evaluate(MODELS, LOG, metrics=["mae", "rmse", "ndcg"], estimators=ESTIMATORS)
 
 
 def test_it_agrees_with_the_influence(result):

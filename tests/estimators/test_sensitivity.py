@@ -94,8 +94,8 @@ def sample(n=400, users=40, seed=0):
 def test_two_rows_by_hand():
     delta, weight = np.array([0.0, 1.0]), np.array([1.0, 3.0])
     # Γ = 2: (¼·3)/(1 + ¼·3) and (4·3)/(1 + 4·3)
-    same(ratio_bounds(delta, weight, [1, 2], form="ratio"), [[3 / 4, 3 / 7], [3 / 4, 12 / 13]])
-    halves = ips_bounds(delta - 0.5, weight, 10, [1, 2], form="ratio")
+    same(ratio_bounds(delta, weight, [1, 2], certain=0.0), [[3 / 4, 3 / 7], [3 / 4, 12 / 13]])
+    halves = ips_bounds(delta - 0.5, weight, 10, [1, 2], certain=0.0)
     same(halves, [[0.1, (0.75 - 1) / 10], [0.1, (3 - 0.25) / 10]])
     # By odds the first row, p = 1, stays; the second's weight is 1 + 2λ: 2 and 5.
     same(ratio_bounds(delta, weight, [1, 2]), [[3 / 4, 2 / 3], [3 / 4, 5 / 6]])
@@ -106,9 +106,9 @@ def test_a_difference_by_hand():
     # S₊ = 4, S₋ = 1 in one user: by ratio it flips at Γ = 2.
     delta, weight = np.array([1.0, -1.0]), np.array([4.0, 1.0])
     assert critical_gamma(0, 4, 1) == pytest.approx(2)
-    same(ratio_bounds(delta, weight, 2, form="ratio")[0], 0)
+    same(ratio_bounds(delta, weight, 2, certain=0.0)[0], 0)
     one, user = np.ones(2), np.zeros(2, int)
-    assert critical_gamma_users(delta, weight, one, user, form="ratio") == pytest.approx(2, rel=2e-6)
+    assert critical_gamma_users(delta, weight, one, user, certain=0.0) == pytest.approx(2, rel=2e-6)
     # By odds the first is 1 + 3λ ≥ 1, and the other's p is 1: D = 0, A = 3, B = 0.
     assert critical_gamma(*parts(delta, weight, 1.0)) == math.inf
     # p = 1/4 and 1/2: 1 + 3/Γ = 1 + Γ at Γ = √3.
@@ -185,16 +185,16 @@ def test_under_an_exclusion_gamma_is_of_p_and_not_of_pi():
 @given(case=rows(max_rows=10), gamma=st.floats(1, 100), form=FORM)
 def test_pooled_bounds_are_those_of_all_vertices(case, gamma, form):
     delta, weight = case
-    low, high = ratio_bounds(delta, weight, gamma, form=form)
+    low, high = ratio_bounds(delta, weight, gamma, certain=FIXED[form])
     same((low[0], high[0]), brute_ratio(delta, weight, np.ones(len(delta)), gamma, form), atol=1e-10)
     sums = (FIXED[form] + vertices(len(delta), gamma) * (weight - FIXED[form])) @ delta / 7
-    low, high = ips_bounds(delta, weight, 7, gamma, form=form)
+    low, high = ips_bounds(delta, weight, 7, gamma, certain=FIXED[form])
     same((low[0], high[0]), (sums.min(), sums.max()), atol=1e-8)
 
 
 @given(case=rows_of_users(), gamma=st.floats(1, 100), form=FORM)
 def test_bounds_over_users_are_those_of_all_vertices(case, gamma, form):
-    same(np.ravel(user_ratio_bounds(*case, gamma, form=form)), brute_users(*case, gamma, form), atol=1e-10)
+    same(np.ravel(user_ratio_bounds(*case, gamma, certain=FIXED[form])), brute_users(*case, gamma, form), atol=1e-10)
 
 
 @given(case=rows(), form=FORM)
@@ -208,7 +208,7 @@ def test_pooled_critical_gamma_is_where_a_bound_crosses_zero(case, form):
     assume(not (gamma == math.inf and abs(D) < 1e-6 < abs(A - B)))  # a bound that tends to zero is lost in rounding
     one = np.ones(len(delta))
     same(brute_root(lambda g: brute_ratio(delta, weight, one, g, form), value), gamma, rtol=1e-6)
-    same(brute_root(lambda g: np.ravel(ratio_bounds(delta, weight, g, form=form)), value), gamma, rtol=1e-6)
+    same(brute_root(lambda g: np.ravel(ratio_bounds(delta, weight, g, certain=FIXED[form])), value), gamma, rtol=1e-6)
 
 
 @given(case=rows_of_users(), form=FORM)
@@ -217,7 +217,7 @@ def test_critical_gamma_over_users_is_where_all_vertices_cross_zero(case, form):
     assume(abs(value) > 1e-6)
     wanted = brute_root(lambda g: brute_users(*case, g, form), value)
     assume(wanted < 1e3 or wanted == math.inf)
-    found = critical_gamma_users(*case, form=form)
+    found = critical_gamma_users(*case, certain=FIXED[form])
     assume(not (found > 1e3 and wanted == math.inf))  # a bound that tends to zero itself is lost in rounding
     same(found, wanted, rtol=5e-6)
 
@@ -235,7 +235,7 @@ def test_a_linear_program_agrees(gamma):
         sign * linprog(np.append(sign * delta, 0), limits, np.zeros(200), np.append(norm, 0)[None], [1]).fun
         for sign in (1, -1)
     ]
-    same(np.ravel(user_ratio_bounds(delta, weight, norm, user, gamma, form="ratio")), found, rtol=1e-7)
+    same(np.ravel(user_ratio_bounds(delta, weight, norm, user, gamma, certain=0.0)), found, rtol=1e-7)
 
 
 # -- nDCG: the order of the ideal is held --------------------------------------------------------------------

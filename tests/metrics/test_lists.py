@@ -11,7 +11,7 @@ from hypothesis.extra import numpy as hnp
 from openloop.errors import NameFormatError
 from openloop.metrics.lists import coverage, gini, mean_cosines, new, novelty, popularity, similarity
 from openloop.metrics.naming import OF_LISTS, any_metric, metric
-from openloop.sources.arrays.lists import Entries
+from openloop.moments.lists import Entries
 from tests.examples import same
 from tests.facts import facts
 

@@ -184,7 +184,7 @@ class BlockSource:
             if reason is not None:
                 return f"{what}: model {name!r} {reason}"
         if method.imputes and self.subject.imputation is None:
-            return f"{what} needs imputed ratings; pass ol.dr(imputed) as the estimator."
+            return f"{what} needs imputed ratings; pass them as ol.dr(ratings) in estimators=."
         return None
 
     # -- what is told of the log -----------------------------------------------------------------------------
