@@ -1,8 +1,7 @@
 """Moments of ratings and predictions in one Polars frame, against a bare group-by that sums the same columns.
 
 The bare group-by makes the sums by user that ips and snips of mae and mse need. openloop also checks the
-values, counts users and items, and sums what the weights' diagnostics and the variance over cells need. The
-target is for a frame declared to hold each pair once; seeking duplicates is measured for information.
+values, counts users and items, and sums what the weights' diagnostics and the variance over cells need.
 """
 
 from __future__ import annotations
@@ -27,17 +26,13 @@ MODULE = "bench.moments"
 def run(folder: Path, size: str, **_: Any) -> list[Result]:
     held = make_input(MODULE, folder, size)
     found = race({name: Side(call=f"{MODULE}:{name}") for name in ("ours", "peer")}, folder, ROUNDS[size])
-    # On its own: three processes would hold the input at the same time.
-    checked = race({"ours": Side(call=f"{MODULE}:ours_checked")}, folder, 1)["ours"]
     ours, peer = found["ours"], found["peer"]
     gap = max(abs(ours.value[name] / peer.value[name] - 1) for name in peer.value)
     values = f"values differ by {gap:.0e} of themselves"
     peaks = f"peak of the whole process beside its input; the bare group-by's is {peer.peak / held:.2f} of it"
-    sought = f"one call; peak {checked.peak / held:.2f} of the input"
     return [
         compare("moments", ours.best, peer.best, target=TARGET, note=values),
         compare("moments, memory", ours.peak, held, target=MEMORY, note=peaks, unit="B"),
-        compare("moments, duplicates sought", checked.best, peer.best, note=sought),
     ]
 
 
@@ -74,23 +69,14 @@ def load(folder: Path) -> tuple[Any, tuple[int, int]]:
 
 
 def ours(folder: Path) -> Any:
-    return openloop_side(folder, distinct=True)
-
-
-def ours_checked(folder: Path) -> Any:
-    return openloop_side(folder)
-
-
-def openloop_side(folder: Path, **options: Any) -> Any:
     import openloop as ol
 
-    frame, population = load(folder)
+    frame, (n_users, n_items) = load(folder)
+    named = {"user": "user", "item": "item", "rating": "rating", "propensity": "propensity"}
 
     def timed() -> dict[str, float]:
-        result = ol.evaluate(
-            {"a": "prediction"}, frame, "propensity", user="user", item="item", rating="rating",
-            population=population, metrics=METRICS, estimators=ESTIMATORS, **options,
-        )  # fmt: skip
+        scanned = ol.scan(frame, **named, users=n_users, items=n_items)
+        result = ol.evaluate({"a": "prediction"}, scanned, metrics=METRICS, estimators=ESTIMATORS)
         return {f"{e} {m}": result["a", m, e].value for m in METRICS for e in ESTIMATORS}
 
     return timed

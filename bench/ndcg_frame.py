@@ -1,9 +1,8 @@
 """nDCG@10 of recommendations given as a frame (user, item, rank), against RecTools.
 
-Both sides get the same pandas frames. For information: frames declared to hold each pair once (RecTools does
-not look for duplicates), Polars frames, and reading the log into a Feedback first. RecTools' default divides by
-the gain of k relevant items, however few a user has; with `divide_by_achievable=True` its ideal is openloop's,
-and the values agree. The target counts against the faster.
+Both sides get the same pandas frames. For information: Polars frames, and reading the log into a Feedback
+first. RecTools' default divides by the gain of k relevant items, however few a user has; with
+`divide_by_achievable=True` its ideal is openloop's, and the values agree. The target counts against the faster.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ METRIC = "ndcg@10"
 SIZES = {"full": (100_000, 10_007), "quick": (300, 211)}  # users, items: a prime number
 LISTED = 20
 TARGET = 1.0
-OURS = ("ours_pandas", "ours_distinct", "ours_polars", "ours_feedback")
+OURS = ("ours_pandas", "ours_polars", "ours_feedback")
 PEERS = ("peer", "peer_achievable")
 MODULE = "bench.ndcg_frame"
 
@@ -44,7 +43,6 @@ def run(folder: Path, size: str, *, install: bool = True) -> list[Result]:
     peer = min(default.best, same.best)
     return [
         compare(NAME, found["ours_pandas"].best, peer, target=TARGET, note=note),
-        compare(f"{NAME}, distinct", found["ours_distinct"].best, peer),
         compare(f"{NAME}, Polars", found["ours_polars"].best, peer),
         compare(f"{NAME}, Feedback", found["ours_feedback"].best, peer, note="from Polars, ol.read included"),
     ]
@@ -75,17 +73,15 @@ def load(folder: Path, name: str) -> dict[str, Any]:
         return {column: file[column] for column in file.files}
 
 
-def frame_side(folder: Path, frame: Any, **options: Any) -> Any:
+def frame_side(folder: Path, frame: Any) -> Any:
     import openloop as ol
 
     log, listed = (frame(load(folder, name)) for name in ("log", "listed"))
-    population = tuple(load(folder, "sizes")["population"].tolist())
+    n_users, n_items = load(folder, "sizes")["population"].tolist()
 
     def timed() -> float:
-        result = ol.evaluate(
-            {"a": listed}, log, user="user", item="item", rating="rating", population=population,
-            metrics=[METRIC], estimators=["naive"], threshold=1, **options,
-        )  # fmt: skip
+        scanned = ol.scan(log, user="user", item="item", rating="rating", users=n_users, items=n_items)
+        result = ol.evaluate({"a": listed}, scanned, metrics=[METRIC], estimators=["naive"], threshold=1)
         return result["a", METRIC, "naive"].value
 
     return timed
@@ -95,12 +91,6 @@ def ours_pandas(folder: Path) -> Any:
     import pandas as pd
 
     return frame_side(folder, pd.DataFrame)
-
-
-def ours_distinct(folder: Path) -> Any:
-    import pandas as pd
-
-    return frame_side(folder, pd.DataFrame, distinct=True)
 
 
 def ours_polars(folder: Path) -> Any:

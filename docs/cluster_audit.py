@@ -56,21 +56,17 @@ def main(arguments: Sequence[str] | None = None) -> ol.Audit:
         told(f"{name}: ranks written")
 
     # 4. Audit. A held-out candidate is observed with π = p·s/(1 − p·t); s and t are the shares of the two parts.
-    found = ol.audit(
-        ranks,
+    scored = ol.scan(
         test,
-        "propensity",
         **named,
-        metrics=asked.metrics,
-        threshold=asked.threshold,
-        population=(users, items),
-        exclude=train.select(*pair.values()),
-        share=share,
-        excluded_share=1 - share,
-        complete=True,  # ranks are among all candidates
-        distinct=True,  # Logistic refuses repeated pairs
-        assumes=seen,  # p does not depend on the rating: the verdict says what follows if it does
+        propensity="propensity",
+        propensity_model=seen,  # p does not depend on the rating: the verdict says what follows if it does
+        users=users,
+        items=items,
+        split="random",
     )
+    exclude = train.select(*pair.values())
+    found = ol.audit(ranks, scored, metrics=asked.metrics, threshold=asked.threshold, exclude=exclude)
     ol.report(found, asked.report)
     told(found.verdict.headline, found.verdict.remedy, asked.report)
     return found

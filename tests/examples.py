@@ -14,7 +14,7 @@ from openloop.core.moments import Moments
 from openloop.data.simulate import World
 from openloop.moments.reduction import summary_of
 from openloop.moments.rows import Rows, base_sums, gains, sums
-from openloop.sources.terms import POWERS, Common, Needed, assemble
+from openloop.moments.terms import POWERS, Common, Needed, assemble
 
 CELL = ("mae", "mse", "rmse", "accuracy", "dcg", "dcg@3", "prec@3", "precision@3", "rbp", "rbp:0.5")
 POOLED = ("adg", "atop", "recall@3")

@@ -16,10 +16,11 @@
 # You tried an audit on a sample of the log. Now it should run on the whole log, which
 # is on disk, in a database, or on Spark. Must you learn another tool?
 #
-# No. `ol.audit` takes frames of Polars, pandas, pyarrow, DuckDB and Spark. The rows
-# stay where they are, and only sums leave. This tutorial asks one question five times,
-# from arrays in memory to Spark, and checks that the numbers are the same each time. It
-# takes ten minutes to read and a few seconds to run, or a minute or two with Spark.
+# No. `ol.scan` opens files and frames of Polars, pandas, pyarrow, DuckDB and Spark.
+# Their rows are read once, in blocks of users. This tutorial asks one question five
+# times, from arrays in memory to Spark, and checks that the numbers are the same each
+# time. It takes ten minutes to read and a few seconds to run, or a minute or two with
+# Spark.
 
 # %%
 import os
@@ -104,35 +105,35 @@ for name, predicted in models.items():
     assert true in around
 
 # %% [markdown]
-# ## 2. Files that stay on disk: Polars
+# ## 2. Files that stay on disk
 #
-# `pl.scan_parquet` makes a *lazy* frame. It knows where the rows are, and has read none
-# of them. Two things change.
-#
-# First, propensities become a column. `Logistic` is fitted on the frame by counting
-# rows in the engine, and `with_column` appends p. Write the result once, because every
-# later step reads it:
+# Where rows stay on disk, propensities become a column. `pl.scan_parquet` makes a
+# *lazy* frame, which has read no row. `Logistic` is fitted on it by counting rows in
+# the engine, and `with_column` appends p:
 
 # %%
 frame = pl.scan_parquet("ratings.parquet")
-named = {"user": "user", "item": "item", "population": (users, films)}
-seen = ol.propensity.Logistic().fit(frame, **named)
+seen = ol.propensity.Logistic().fit(frame, population=(users, films))
 seen.with_column(frame).sink_parquet("with-p.parquet")
 print(pl.read_parquet("with-p.parquet", n_rows=3))
 
 # %% [markdown]
-# Second, a frame needs two facts that a log in memory stores itself. `population=` is
-# the number of all users and items, rated or not. `assumes=` is the model that made the
-# column of p. Without it openloop takes the column as logged by your system, and does
-# not check what happens if people rate what they like.
+# What a log knows of itself is said where it is opened. `users=` and `items=` count all
+# users and items, rated or not. `propensity_model=` is the model that made the column of
+# p. Without it openloop takes the column as logged by your system, and does not check
+# what happens if people rate what they like.
 
 # %%
-asked = {**named, "rating": "rating", "metrics": ["mae"], "assumes": seen}
+known = {
+    "propensity": "propensity",
+    "propensity_model": seen,
+    "users": users,
+    "items": films,
+}
 on_disk = ol.audit(
     {name: pl.scan_parquet(f"{name}.parquet") for name in models},
-    pl.scan_parquet("with-p.parquet"),
-    "propensity",
-    **asked,
+    ol.scan("with-p.parquet", **known),
+    metrics=["mae"],
 )
 print(on_disk.verdict.headline)
 
@@ -161,34 +162,31 @@ show("in memory", in_memory)
 show("on disk", on_disk)
 
 # %% [markdown]
-# The numbers are the same. The engine joins the log with the predictions, and sums the
-# losses and weights of each user. Only these sums come back, so memory grows with the
-# number of users and not with the number of rows.
+# The numbers are the same. Log and predictions are dealt to blocks of users, and each
+# block becomes the sums of its users. A small log is one block in memory. A large one is
+# many, and spilled to the temporary folder where memory runs out.
 #
 # ## 3. A database: DuckDB
 #
-# The rows may live in a database. All relations must belong to one connection.
+# The rows may live in a database, which then delivers them.
 
 # %%
 database = duckdb.connect()
 in_duckdb = ol.audit(
     {name: database.read_parquet(f"{name}.parquet") for name in models},
-    database.read_parquet("with-p.parquet"),
-    "propensity",
-    **asked,
+    ol.scan(database.read_parquet("with-p.parquet"), **known),
+    metrics=["mae"],
 )
 show("in DuckDB", in_duckdb)
 
 # %% [markdown]
 # ## 4. The command line
 #
-# The command reads tables into memory where they fit, and scans them in batches where
-# they do not, or with `--stream`:
+# The command reads tables into memory where they fit, and scans them where they do not:
 #
 # ```console
 # $ openloop audit with-p.parquet current=current.parquet challenger=challenger.parquet \
-#     --metric mae --propensity propensity --assumes logistic --stream \
-#     --report laptop.html
+#     --metric mae --propensity propensity --assumes logistic --report laptop.html
 # challenger beats current on mae, per cell.
 # ```
 #
@@ -223,7 +221,9 @@ if with_spark:
         return spark.read.parquet(str(Path(f"{name}.parquet").resolve()))
 
     on_spark = ol.audit(
-        {name: there(name) for name in models}, there("with-p"), "propensity", **asked
+        {name: there(name) for name in models},
+        ol.scan(there("with-p"), **known),
+        metrics=["mae"],
     )
     show("on Spark", on_spark)
 else:
@@ -244,53 +244,49 @@ else:
 #
 # ## What could go wrong
 #
-# **Ids of two kinds.** In one table ids are numbers, in another they are text. Some
-# engines would match them and some would not. openloop refuses before it joins:
+# **Ids written in two ways.** In the log a user is 17, in a model's table `u17`. (`"17"`
+# would be 17.) None of the table's users is the log's, so it is refused:
 
 # %%
-as_text = pl.scan_parquet("current.parquet").with_columns(pl.col("user").cast(pl.String))
+renamed = pl.scan_parquet("current.parquet").with_columns(
+    user="u" + pl.col("user").cast(pl.String)
+)
 try:
     ol.audit(
-        {"current": as_text, "challenger": pl.scan_parquet("challenger.parquet")},
-        pl.scan_parquet("with-p.parquet"),
-        "propensity",
-        **asked,
+        {"current": renamed, "challenger": pl.scan_parquet("challenger.parquet")},
+        ol.scan("with-p.parquet", **known),
+        metrics=["mae"],
     )
 except ol.errors.OpenloopError as error:
     print(error)
 else:
-    raise AssertionError("ids of two kinds must be refused")
+    raise AssertionError("ids written in two ways must be refused")
 
 # %% [markdown]
 # **Predictions are missing.** A rating without a prediction is an error that counts
 # them. Pass `missing="drop"` only if you know why they are missing, because they are
 # seldom missing at random.
 #
-# **The log changes while it is read.** A lazy frame is read several times. Read a fixed
-# version of the table, or write it once and scan that.
-#
-# **A part of a split.** A frame does not remember which share of the log it is. If you
-# score a held-out part, say so: `share=` and `excluded_share=` ([parts of a
+# **A part of a split.** If you score a held-out part, pass the rest as `exclude=`: its
+# pairs tell which share of the log each part is ([parts of a
 # split](../frames.md#parts-of-a-split)).
 #
-# ## What leaves the engine
+# ## Charts and the report
 #
-# Sums by user are enough for every estimate, interval and difference, and so for the
-# charts and the report:
+# They are made of the sums:
 
 # %%
 ol.report(on_disk, "on-disk.html")
 ol.figures.leaderboard_chart(on_disk.result, "mae")
 
 # %% [markdown]
-# Some things need the rows in memory: curves against Γ, rehearsals, and `LowRank` or
-# `Boosted` propensities.
+# Some things need the rows in memory: rehearsals, propensities that are fitted again
+# (`ol.Refit`), and fits of `LowRank` or `Boosted`.
 #
 # ## Read on
 #
-# - [Frames](../frames.md): every argument, rankings on frames, and what each engine
-#   does differently.
+# - [Large logs](../frames.md): every keyword, rankings, and what each engine does.
 # - [On a cluster](../cluster.md): settings that matter, what each step costs, and what
 #   happens when a machine is lost.
 # - [Performance](../performance.md): training from disk, and on a GPU.
-# - [Nobody logged propensities](no-propensities.py): what `assumes=` is about.
+# - [Nobody logged propensities](no-propensities.py): what `propensity_model=` is about.

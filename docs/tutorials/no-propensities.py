@@ -219,8 +219,8 @@ assert lost.verdict.level == "none"
 #
 # **A guess that passes for known.** If you write estimated propensities into a column
 # and audit with that column, openloop takes them as logged by your system, and does not
-# ask about ρ. Say where they come from: `ol.audit(…, "propensity",
-# assumes="logistic")`.
+# ask about ρ. Say where they come from: `ol.read(…, propensity="propensity",
+# propensity_model="logistic")`.
 #
 # ## The same from the command line
 #

@@ -7,20 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from openloop.comparison.lists import described
 from openloop.comparison.plan import chosen_pairs, conclude
 from openloop.core.comparison import Comparison
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.data.reading import NO_RATINGS
+from openloop.data.scanning import ShownLog
 from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
 from openloop.moments.inputs import numbers_of
 from openloop.moments.preparing import block_source
+from openloop.moments.question import Question, strata_of, within_lists
 from openloop.moments.source import BlockSource
-from openloop.sources.lists import described
-from openloop.sources.question import Question, within_lists
 from openloop.support.progress import Step, progress, silent
 from openloop.support.wording import reasons
 
@@ -28,8 +29,8 @@ ERRORS = ("mae", "mse")  # the default metrics,
 RANKINGS = ("recall@10", "dcg@10")  # and where some model is a list
 
 if TYPE_CHECKING:
+    from openloop.comparison.refitting import Refitting
     from openloop.estimators.shown import ShownMethod
-    from openloop.moments.refitting import Refitting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -203,6 +204,7 @@ def evaluate(
     with prepared(models, log, propensities, question) as ready:
         for text in ready.warnings:
             warnings.warn(f"evaluate: {text}.", ThresholdWarning, stacklevel=2)
+        ready.source.survey(ready.metrics, strata_of(ready.methods))
         found = ready.compare(pairs)
         return replace(found, notes=(*found.notes, *ready.warnings))
 
@@ -218,16 +220,21 @@ def default_metrics(models: Mapping[str, Any]) -> dict[str, Any]:
 
 def is_shown(log: Any) -> bool:
     """Whether a log is of impressions."""
-    return isinstance(log, Impressions)
+    return isinstance(log, Impressions | ShownLog)
+
+
+def of_shown(log: Impressions | ShownLog) -> dict[str, Any]:
+    """What a log of impressions says of the question: who are candidates, and how tables may call its columns."""
+    return {"candidates": log.candidates, "columns": {} if isinstance(log, Impressions) else log.columns}
 
 
 def _of_impressions(
     models: Mapping[str, Any], log: Any, exam: Any, metrics: Any, estimators: Any, level: float
 ) -> Comparison:
-    from openloop.sources.impressions.comparing import compare_shown
-    from openloop.sources.impressions.question import ShownQuestion
+    from openloop.impressions.comparing import compare_shown
+    from openloop.impressions.question import ShownQuestion
 
-    question = ShownQuestion(metrics=metrics, estimators=estimators, level=level, candidates=log.candidates)
+    question = ShownQuestion(metrics=metrics, estimators=estimators, level=level, **of_shown(log))
     return compare_shown(models, log, exam, question)
 
 
@@ -283,6 +290,6 @@ def _served(source: BlockSource, asked: Question, notes: list[str]) -> Question:
 def _refitting(source: BlockSource, propensities: Any, asked: Question) -> Refitting | None:
     if isinstance(asked.errors, str):
         return None
-    from openloop.moments.refitting import Refitting
+    from openloop.comparison.refitting import Refitting
 
     return Refitting.of(source, propensities, asked)

@@ -7,7 +7,7 @@ import numpy as np
 from openloop.audits.strata import strata_tables
 from openloop.data.simulate import World
 from openloop.evaluation import prepared
-from openloop.sources.question import Question
+from openloop.moments.question import Question
 from tests.examples import small_world
 
 WORLD = small_world(users=80)

@@ -11,11 +11,11 @@ from scipy.stats import binom
 import openloop as ol
 from openloop.core.impressions import Impressions
 from openloop.core.shown_moments import Examined
-from openloop.errors import UndefinedError
-from openloop.estimators.shown import METHODS
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.source import impression_source
-from tests.click_cases import ALL, Fitted, cut, log_of, randomised, world
+from openloop.errors import NameFormatError, UndefinedError
+from openloop.estimators.shown import METHODS, reach, shown_method, shown_metric
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.source import ShownSource
+from tests.click_cases import ALL, Fitted, apart, cut, log_of, randomised, world
 from tests.examples import same
 from tests.facts import facts
 
@@ -28,7 +28,7 @@ def evaluate(log, exam=None, models=None, estimators=ALL, **options):
 def moments(log, kind="pbm", exam=None, **options):
     asked = ShownQuestion(metrics="clicks", estimators="pbm", **options)
     theta = world().theta if exam is None else exam
-    return impression_source(world().ranks(log), log, theta, asked).moments("a", kind)
+    return ShownSource(world().ranks(log), log, theta, asked).moments("a", kind)
 
 
 # -- by another program --------------------------------------------------------------------------------------
@@ -68,11 +68,55 @@ def test_the_slate_weight_is_that_of_the_pseudoinverse():
                 pool=np.full(lists.size, m), requests=ol.Vocabulary.range(len(lists)),
             )  # fmt: skip
             ranks = np.where(lists < K, lists + 1, 0).astype(np.int32).ravel()  # the model's list is 0, 1, …, K - 1
-            source = impression_source({"a": ranks}, log, None, ShownQuestion(estimators="pi"))
+            source = ShownSource({"a": ranks}, log, None, ShownQuestion(estimators="pi"))
             same(source.moments("a", "pi").weight[:, 0], wanted, atol=1e-9)
 
 
 # -- laws ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("estimator", ["snsips", "snrips", "sniips"])
+def test_a_constant_reward_has_no_width(estimator):
+    found = evaluate(replace(log_of(), reward=np.full(len(log_of()), 0.7)), estimators=[estimator])
+    assert found["a", "clicks", estimator].value == pytest.approx(3 * 0.7)
+    assert found["a", "clicks", estimator].stderr < 1e-12
+
+
+def test_rewards_that_follow_examination_have_no_width_under_snpbm():
+    log = log_of()
+    found = evaluate(replace(log, reward=0.5 * world().theta[log.position - 1]), estimators=["snpbm"])
+    assert found["a", "clicks", "snpbm"].value == pytest.approx(0.5 * world().theta.sum())
+    assert found["a", "clicks", "snpbm"].stderr < 1e-12
+
+
+def test_the_influence_is_that_of_the_definitions():
+    log = log_of()
+    m, U, N = moments(log, "iips"), log.n_clusters, log.n_requests
+    plain, normalised = (METHODS[name].estimate(m) for name in ("iips", "sniips"))
+    same(plain.influence, U * (m.wgain.sum(1) - plain.value * m.requests) / N)
+    W, V = m.weight.sum(0), m.wgain.sum(0) / m.weight.sum(0)
+    same(normalised.influence, (U * (m.wgain - V * m.weight) / W).sum(1))
+    m, theta = moments(log), world().theta
+    found, r = METHODS["snpbm"].estimate(m), m.wgain.sum() / (m.weight @ theta).sum()
+    same(found.influence, U * theta.sum() * (m.wgain.sum(1) - r * m.weight @ theta) / (m.weight @ theta).sum())
+
+
+def test_ctr_is_clicks_over_positions():
+    found = evaluate(log_of(), metrics=["clicks", "ctr"])
+    for name in ALL:
+        assert found["a", "ctr", name].value == pytest.approx(found["a", "clicks", name].value / 3)
+    cut_log = cut(log_of())
+    found, size = evaluate(cut_log, metrics=["clicks", "ctr"]), len(cut_log) / cut_log.n_requests
+    assert found["a", "ctr", "snpbm"].value == pytest.approx(found["a", "clicks", "snpbm"].value / size)
+
+
+def test_the_scale_of_weights_does_not_matter_where_they_are_normalised():
+    log = log_of()
+    scaled = replace(log, **{x: getattr(log, x) / 2 for x in ("propensity", "exposure", "prefix", "slate")})
+    a, b = evaluate(log), evaluate(scaled)
+    for name in ("snsips", "snrips", "sniips"):
+        same(a["a", "clicks", name].value, b["a", "clicks", name].value)
+        same(a["a", "clicks", name].stderr, b["a", "clicks", name].stderr)
 
 
 def test_an_exact_imputation_makes_doubly_robust_exact():
@@ -85,6 +129,16 @@ def test_an_exact_imputation_makes_doubly_robust_exact():
     for name in ("iips_dr", "pbm_dr"):
         assert found["a", "clicks", name].value == pytest.approx(wanted)
     assert abs(found["a", "clicks", "rips_dr"].value - wanted) < 4 * found["a", "clicks", "rips_dr"].stderr
+
+
+def test_dcg_under_certain_examination_is_the_discounted_sum():
+    """Everything shown, θ = 1 and nothing random: dcg is Σλ(σ)c per request."""
+    log = log_of(depth=6, logging="deterministic")
+    found = evaluate(log, np.ones(6), metrics=["dcg"], estimators=["pbm"], candidates="shown")
+    order = world().ranks(log)["a"].sort("user", "item")["rank"].to_numpy().reshape(-1, 6)
+    wanted = (log.reward / np.log2(1 + order[log.user[log.request], log.item])).sum() / log.n_requests
+    assert found["a", "dcg", "pbm"].value == pytest.approx(wanted)
+    assert "discounted" in found["a", "dcg", "pbm"].estimand
 
 
 # -- by simulation -------------------------------------------------------------------------------------------
@@ -116,6 +170,30 @@ def test_lists_of_different_length():
     own = evaluate(replace(log, exposure=None), estimators=["pbm", "snpbm"])
     for name in ("pbm", "snpbm"):
         near(own["a", "clicks", name], truth)
+
+
+@pytest.mark.parametrize("column", ["exposure", "propensity"])
+def test_rows_without_requests(column):
+    """Per impression, positions as often as they were shown: Σ_k (N_k/n)·θ_k·q of the model's item at k."""
+    whole = log_of(3, users=6000)
+    log = apart(whole, [0.9, 0.4, 0.6])
+    log = log if column == "exposure" else replace(log, exposure=None)
+    items = world().ranks(whole)["a"].sort("user", "rank")["item"].to_numpy().reshape(-1, 6)[:, :3]
+    q = np.take_along_axis(world().attraction(whole.users.ids), items, axis=1) * world().theta  # (U, K)
+    truth = q[log.user[log.request], log.position - 1].mean()
+    found = evaluate(log, models=world().ranks(whole), estimators=["iips", "sniips", "pbm", "snpbm", "sips", "pi"])
+    for name in ("iips", "sniips", "pbm", "snpbm"):
+        near(found["a", "clicks", name], truth)
+        assert found["a", "clicks", name].estimand == "expected clicks per impression"
+    assert {name for _, name in found.skipped} == {"sips", "pi"}
+
+
+def test_a_deterministic_log_that_shows_everything():
+    log = log_of(4, logging="deterministic", depth=6, users=2000)
+    deep = world(logging="deterministic", depth=6)
+    found = evaluate(log, deep.theta, deep.ranks(log), estimators=["pbm", "snpbm"])
+    near(found["a", "clicks", "pbm"], deep.truth("a"))
+    same(found["a", "clicks", "snpbm"].value, found["a", "clicks", "pbm"].value)
 
 
 # -- θ's own error -------------------------------------------------------------------------------------------
@@ -173,6 +251,17 @@ def test_intervals_cover_with_theta_fitted_on_the_log():
 # -- diagnostics and refusals --------------------------------------------------------------------------------
 
 
+def test_diagnostics_say_what_an_estimate_rests_on():
+    log = log_of()
+    m, seen = moments(log, "iips"), evaluate(log)["a", "clicks", "iips"].diagnostics
+    at = m.weight.sum(0)
+    assert seen.matches == tuple(m.matches.astype(int))
+    assert seen.effective_rows == pytest.approx(min(at**2 / m.squares))
+    assert seen.effective_clicks == pytest.approx(m.wgain.sum() ** 2 / m.click_squares)
+    assert seen.reach == pytest.approx((at * world().theta).sum() / (log.n_requests * world().theta.sum()))
+    assert any("effective clicks" in flag for flag in evaluate(log)["a", "clicks", "sips"].diagnostics.flags)
+
+
 def test_a_log_cut_below_the_models_list_is_refused():
     cut_world = world(items=10, depth=5, logging="deterministic")
     log = cut_world.observe(0)
@@ -181,6 +270,15 @@ def test_a_log_cut_below_the_models_list_is_refused():
     found = ol.evaluate(cut_world.ranks(log), log, cut_world.theta, estimators=["snpbm"], candidates="shown")
     assert found["a", "clicks", "snpbm"].diagnostics.reach == pytest.approx(1)
     assert "reordering what was shown" in found["a", "clicks", "snpbm"].estimand
+
+
+def test_two_rankers_that_show_half_of_the_items_are_refused_too():
+    two = world(items=10, depth=5, logging="two-rankers", users=1000)
+    log = two.observe(0)
+    m = ShownSource(two.ranks(log), log, two.theta, ShownQuestion()).moments("a", "pbm")
+    assert reach(m)[0] < 0.95
+    with pytest.raises(UndefinedError, match=facts("snpbm", "0.99")):
+        ol.evaluate(two.ranks(log), log, two.theta, estimators=["snpbm"])
 
 
 def test_certain_propensities_of_one_list_are_no_support():
@@ -205,9 +303,24 @@ def test_affine_is_right_under_trust_and_pbm_is_not():
     log = trust.observe(5)
     a, b = trust.affine
     asked = ShownQuestion(estimators="affine")
-    source = impression_source(trust.ranks(log), log, a, asked)
+    source = ShownSource(trust.ranks(log), log, a, asked)
     source = replace(source, examined=Examined(theta=a, offset=b), support=replace(source.support, affine=True))
     found = METHODS["affine"].estimate(source.moments("a", "affine"))
     near(found, trust.truth("a"))
     plain = METHODS["pbm"].estimate(replace(source, examined=Examined(theta=a)).moments("a", "pbm"))
     assert plain.value < found.value
+
+
+@pytest.mark.parametrize(
+    ("name", "parse"),
+    [("snppm", shown_method), ("snips", shown_method), ("recall@5", shown_metric), ("click", shown_metric)],
+)
+def test_names_that_are_none_are_refused(name, parse):
+    with pytest.raises(NameFormatError, match=facts(repr(name))):
+        parse(name)
+
+
+def test_names_parse_back():
+    assert all(shown_method(name.upper()).name == name for name in METHODS)
+    assert shown_method(METHODS["pi"]) is METHODS["pi"]
+    assert shown_metric(" CTR ") == "ctr"

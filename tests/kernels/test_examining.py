@@ -8,7 +8,9 @@ import pytest
 from openloop.kernels.examining import (
     ExaminedRows,
     examined_slopes,
+    examined_slopes_plain,
     examined_weights,
+    examined_weights_plain,
 )
 from tests.kernels.test_shown_lists import rows
 
@@ -50,6 +52,19 @@ def test_tops_of_ranks_are_not_cut_by_what_a_request_shows():
 
 
 @pytest.mark.parametrize("below", range(3))
+@pytest.mark.parametrize("random", [False, True])
+def test_kernels_are_their_twins(below, random):
+    gain, given = examined(below, below, random=random)
+    w = examined_weights(THETA, given)
+    np.testing.assert_allclose(w, examined_weights_plain(THETA, given), rtol=1e-12)
+    groups = np.arange(len(given.depth)) % 3, 3
+    np.testing.assert_allclose(
+        examined_slopes(w * gain, THETA, given, *groups), examined_slopes_plain(w * gain, THETA, given, *groups),
+        rtol=1e-11, atol=1e-13,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("below", range(3))
 @pytest.mark.parametrize("kind", ["list", "random", "discount"])
 def test_slopes_are_derivatives(below, kind):
     gain, given = examined(below, below, random=kind == "random")
@@ -58,7 +73,9 @@ def test_slopes_are_derivatives(below, kind):
     def total(theta):
         return examined_weights(theta, given, tops) @ gain
 
-    found = examined_slopes(examined_weights(THETA, given, tops), gain, THETA, given, moving=tops is None)
-    for j, slope in enumerate(found):
+    one_group = np.zeros(len(given.depth), np.int64), 1
+    w = examined_weights(THETA, given, tops)
+    found = examined_slopes(w * gain, THETA, given, *one_group, moving=tops is None)
+    for j, slope in enumerate(found[0]):
         step = np.exp(1e-5 * (np.arange(5) == j))
         assert slope == pytest.approx((total(THETA * step) - total(THETA / step)) / 2e-5, rel=1e-6, abs=1e-7)

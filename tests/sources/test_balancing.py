@@ -15,9 +15,9 @@ from openloop.errors import BalanceError, BalanceWarning
 from openloop.propensity import Balanced, Known, Logistic, Uniform
 from openloop.propensity.targets import level_shares
 from openloop.sources.arrays.preparing import from_feedback
-from openloop.sources.balancing import balanced_probability, candidate_levels
+from openloop.moments.balancing import balanced_probability, candidate_levels
 from openloop.sources.outcomes import Exclusion
-from openloop.sources.question import Question
+from openloop.moments.question import Question
 from tests.facts import facts
 
 U, I = 300, 40

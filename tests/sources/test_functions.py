@@ -7,7 +7,7 @@ import pytest
 
 import openloop as ol
 from openloop.errors import PredictionError
-from openloop.sources.functions import OfIds
+from openloop.moments.functions import OfIds
 from tests.elsewhere import ITEM_IDS, ITEMS, LOG, USER_IDS, USERS, V, W, assert_evaluated_as, evaluated, in_codes
 from tests.facts import facts
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from openloop.errors import InputError
-from openloop.sources.question import Question
+from openloop.moments.question import Question
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -0.5, 95, float("nan")])

@@ -11,7 +11,7 @@ import openloop as ol
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.core.protocols import FactorModel
 from openloop.errors import AlignmentError, UnknownIdError
-from openloop.sources.recoding import PartlyRecoded, Recoded, RecodedFactors, by_id, partly_by_id, told
+from openloop.moments.recoding import PartlyRecoded, Recoded, RecodedFactors, by_id, partly_by_id, told
 from tests.elsewhere import ITEMS, LOG, METRICS, USERS, I, U, V, W, evaluated
 from tests.facts import facts
 

@@ -12,7 +12,7 @@ import pytest
 import openloop as ol
 from openloop.core.metric import default_threshold
 from openloop.errors import ThresholdWarning
-from openloop.sources.relevance import of_levels, of_log, of_scale
+from openloop.moments.relevance import of_levels, of_log, of_scale
 from tests.engines import EAGER, converter
 from tests.facts import facts
 

@@ -8,7 +8,7 @@ import pytest
 
 from openloop.estimators.naming import method
 from openloop.metrics.naming import metric
-from openloop.sources import remarks
+from openloop.moments import remarks
 from tests.facts import facts
 
 

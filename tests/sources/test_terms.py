@@ -7,7 +7,7 @@ import numpy as np
 from openloop.estimators.clipping import CAPS
 from openloop.metrics.naming import metric
 from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
-from openloop.sources.terms import POWERS, Common, Needed, assemble, paired, terms
+from openloop.moments.terms import POWERS, Common, Needed, assemble, paired, terms
 from tests.examples import same
 
 P = np.array([0.5, 0.25, 1.0, 0.1])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from openloop.metrics.naming import metric
-from openloop.sources.tilts import KAPPAS, RHOS, place, planned, popularity_factors, rating_factors, tilted
+from openloop.moments.tilt_plan import KAPPAS, RHOS, place, planned, popularity_factors, rating_factors, tilted
 from tests.examples import same
 
 RATED = {"weighted": True, "span": (1.0, 5.0), "positives": False, "by_items": True, "typical": 30.0}

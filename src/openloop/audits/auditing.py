@@ -21,6 +21,7 @@ from openloop.audits.gathering import (
     listed_scores,
     rare_share,
     setting_of,
+    survey,
     trained_on,
 )
 from openloop.audits.narrowing import narrowed
@@ -42,7 +43,7 @@ from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.estimators.shown import ShownMethod
-from openloop.evaluation import Prepared, Refit, is_shown, prepared
+from openloop.evaluation import Prepared, Refit, is_shown, of_shown, prepared
 from openloop.propensity.checks.by_item import CountModel
 from openloop.support.clock import start
 from openloop.support.progress import Step, silent, steps
@@ -134,7 +135,7 @@ def audit(
 
             about = ShownAuditQuestion(
                 metrics=metrics, estimators=OF_IMPRESSIONS if estimators is None else estimators, level=level,
-                candidates=log.candidates, baseline=baseline, rng=rng,
+                baseline=baseline, rng=rng, **of_shown(log),
             )  # fmt: skip
             return conduct_shown(models, log, propensities, about, step)
         asked = AuditQuestion(
@@ -172,6 +173,7 @@ def _conducted(
         population = f"{population}, {few.population}" if population else few.population
     asked = for_clicks(asked) if basis.clicks else asked
     ready = until.enter_context(prepared(models, log, seen, asked))
+    survey(ready, [*asked.stratifications, *asked.groupings.values()])
     if not isinstance(log, Feedback):  # which says so itself
         basis = basis.with_span(*ready.source.about().span, asked)
     if asked.rehearse:

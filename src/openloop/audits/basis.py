@@ -12,8 +12,8 @@ from openloop.core.feedback import Feedback, check_fitted
 from openloop.core.positives import only_positives
 from openloop.core.propensities import Propensities, not_exposure, predicted_by
 from openloop.errors import InputError
+from openloop.moments.question import Question
 from openloop.propensity.naming import MODELS, Entry
-from openloop.sources.question import Question
 
 KNOWN = {"by_items": "fits_items", "modelled": "modelled"}  # options of an audit, and what models call them
 
@@ -87,7 +87,7 @@ def granted(assumes: Any) -> dict[str, Any]:
     except AttributeError as error:
         kind = type(assumes).__name__
         raise InputError(
-            f"audit: assumes= must be a sentence or a model of propensities, got {kind}; pass the fitted model."
+            f"propensity_model= must be the name of a model of propensities or a fitted one, got {kind}."
         ) from error
     check_fitted(assumes)
     found |= {name: bool(getattr(assumes, of, False)) for name, of in KNOWN.items()}

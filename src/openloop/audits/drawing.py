@@ -18,8 +18,8 @@ from openloop.core.vocabulary import Ints
 from openloop.moments import rows as rows_of
 from openloop.moments.rows import Rows
 from openloop.moments.source import BlockSource
+from openloop.moments.terms import Common, Needed, assemble
 from openloop.moments.tilting import Tilter
-from openloop.sources.terms import Common, Needed, assemble
 
 MANY_LEVELS = 20  # ratings with more values are not levels
 

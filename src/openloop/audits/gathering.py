@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 from openloop.audits.answers import Reason
@@ -16,8 +17,21 @@ from openloop.core.metric import Metric
 from openloop.errors import NameFormatError
 from openloop.evaluation import Prepared
 from openloop.metrics.naming import metric as metric_named
+from openloop.moments.setting import Strata
 from openloop.moments.source import BlockSource
+from openloop.moments.tilt_plan import tilted
 from openloop.support.wording import percent
+
+
+def survey(ready: Prepared, strata: Sequence[Strata]) -> None:
+    """Have what an audit asks of a log found by few passes over it."""
+    source, metrics = ready.source, [*ready.metrics, all_rows("prediction"), *(all_rows(m.on) for m in ready.metrics)]
+    tilts = dict.fromkeys(m.on for m in ready.metrics if tilted(m))
+    also = [
+        source.about, partial(source.weight_on_rare, RARE_ROWS), *(partial(source.answers, m) for m in source.models),
+        *(partial(source.tilting, on) for on in tilts),
+    ]  # fmt: skip
+    source.survey(metrics, strata, also)
 
 
 def listed_scores(source: BlockSource, metric: Metric, basis: Basis) -> dict[str, float]:

@@ -23,7 +23,6 @@ COMMAND = ["openloop", "audit"]
 FLAGS = {"metrics": "--metric", "estimators": "--estimator"}  # options with another name than their keyword
 OF_A_MODEL = ("user_features", "gamma", "quantile", "calibrate", "assumes")  # a column of propensities refuses them
 INSIDE = MODELS["balanced"].inside  # of weights that name no model
-STREAM = "--stream"
 NEW_LOG = "NEW_LOG"
 RUNNING = "--running"
 BALANCED = "ol.propensity.Balanced(ol.propensity.Logistic()).fit(log, uniform=SAMPLE)"
@@ -65,12 +64,11 @@ class Change:
     """
 
     asked: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    columns: Mapping[str, str] = field(default_factory=dict[str, str])
+    columns: Mapping[str, str | int] = field(default_factory=dict[str, str | int])  # keywords of ol.read
     propensities: tuple[str, str] | None = None
     dropped: tuple[str, ...] = ()
     log: bool = False  # needs another log
     pair: bool = False  # leaves all but two models out
-    memory: bool = False  # needs the rows in memory: --stream goes
     where: tuple[str, ...] = ()  # sentences on the words in capitals, each beginning with it
 
 
@@ -86,19 +84,19 @@ CHANGES: Mapping[str, Change] = {
     ),
     rules.COUNTED: Change(asked=SNIPS),
     rules.MODEL: Change(
-        propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",), memory=True,
+        propensities=("MODEL=SAMPLE", "MODEL.fit(log, uniform=SAMPLE)"), dropped=("assumes",),
         where=("MODEL is the model that made the column.", "SAMPLE are the ratings that it was fitted with."),
     ),
     rules.PER_USER: Change(asked={"estimators": ["snips_user"]}),
     rules.PREDICTED: Change(dropped=("missing",)),
-    rules.RARE: Change(asked={"min_item_rows": rules.RARE_ROWS}, memory=True),
+    rules.RARE: Change(columns={"min_item_rows": rules.RARE_ROWS}),
     rules.FEWER: Change(pair=True, dropped=("baseline", "running")),
     rules.GIVEN: Change(
         propensities=("COLUMN", "MODEL.fit(log)"), dropped=OF_A_MODEL,
         where=("COLUMN is the log's column of propensities.", "MODEL is one of ol.propensity."),
     ),
     rules.RATINGS: Change(
-        propensities=("balanced=SAMPLE", BALANCED), dropped=("assumes",), memory=True, where=SAMPLED
+        propensities=("balanced=SAMPLE", BALANCED), dropped=("assumes",), where=SAMPLED
     ),
     rules.CHECKED: Change(columns={"time": "COLUMN"}, where=("COLUMN is the log's column of times.",)),
     rules.COMPLETE: Change(log=True, where=LOGGED),
@@ -185,11 +183,10 @@ def _command(found: Audit, change: Change, words: Sequence[str]) -> str:
     options = dict[str, list[str]]()
     for name, value in change.asked.items():
         options[_flag(name)] = [str(one) for one in (value if isinstance(value, list) else [value])]  # pyright: ignore[reportUnknownVariableType,reportUnknownArgumentType]
-    options |= {_flag(name): [column] for name, column in change.columns.items()}
+    options |= {_flag(name): [str(value)] for name, value in change.columns.items()}
     if change.propensities is not None:
         options["--propensity"] = [_nested(change.propensities[0], words)]
     kept = list(_without(words, {*options, *map(_flag, change.dropped)}))
-    kept = [word for word in kept if not (change.memory and word == STREAM)]
     first = next((n for n, word in enumerate(kept) if word.startswith("--")), len(kept))
     log, models = kept[2:3], kept[3:first]
     if change.pair:
@@ -227,7 +224,7 @@ def _call(found: Audit, change: Change) -> str:
     """The call of `ol.audit` as far as the audit knows it, with the change."""
     log, given = "log", "propensities" if change.propensities is None else change.propensities[1]
     if change.columns:
-        named = ", ".join(f"{name}={column!r}" for name, column in change.columns.items())
+        named = ", ".join(f"{name}={value!r}" for name, value in change.columns.items())
         log = f"ol.read(path, {named}, **columns)"
     models = f"{{name: models[name] for name in {_pair(found)!r}}}" if change.pair else "models"
     asked = {"metrics": list(found.result.metrics), "estimators": list(found.result.estimators), **change.asked}

@@ -20,9 +20,9 @@ from openloop.errors import PredictionError, UndefinedError
 from openloop.estimators.sensitivity import least_gamma
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric as metric_named
+from openloop.moments.question import Question
 from openloop.moments.requests import LogFacts
 from openloop.moments.source import BlockSource
-from openloop.sources.question import Question
 
 
 def open_loop_of(

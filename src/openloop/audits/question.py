@@ -13,8 +13,8 @@ from openloop.errors import InputError, NameFormatError, did_you_mean
 from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
+from openloop.moments.question import Question, listed, strata_of
 from openloop.moments.setting import Strata
-from openloop.sources.question import Question, listed, strata_of
 
 if TYPE_CHECKING:
     from openloop.propensity.checks.checking import Check

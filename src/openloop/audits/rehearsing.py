@@ -38,11 +38,11 @@ from openloop.kernels.drawing import drawn_cells
 from openloop.moments import rows as rows_of
 from openloop.moments.reduction import summary_of
 from openloop.moments.source import BlockSource
+from openloop.moments.terms import Common, Needed
+from openloop.moments.tilt_plan import TiltPlan
 from openloop.moments.tilting import tilter_of_rows
 from openloop.moments.whole import whole_block
 from openloop.propensity.known import Known
-from openloop.sources.terms import Common, Needed
-from openloop.sources.tilts import TiltPlan
 from openloop.support.arguments import generator, is_whole
 from openloop.support.progress import Step
 

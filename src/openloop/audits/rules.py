@@ -37,7 +37,7 @@ ESTIMATOR = "an estimator that corrects for selection, such as snips with propen
 OURS = "an estimator of the library beside yours, such as snips; the verdict then rests on it"
 UNCUT = "less clipping: a lower floor of the propensities, or the estimator snips instead of clipped"
 MODEL = "the fitted model instead of its column, on a log read by ol.read: intervals then include the sample's error"
-COUNTED = "the estimator snips, whose interval includes the sample's error, or refit=True"
+COUNTED = "the estimator snips, whose interval includes the sample's error, or errors=ol.Refit()"
 PER_USER = "deciding whether users or relevant items count once: for users, ask for snips_user without snips"
 PREDICTED = "predictions of the rows that lack one, from every model"
 UNSEEING = "a model that has not seen the scored rows"

@@ -143,7 +143,7 @@ def context(found: Evidence, winner: str) -> Iterator[str]:
     elif found.weighted and found.basis.bare and found.seen().effective_size is not None and not found.evenly_weighted:
         yield (
             "This takes the propensities as known, as if your system had logged them. If they come from a fitted "
-            "model, name it with assumes=. A verdict then needs more."
+            "model, name it with propensity_model=. A verdict then needs more."
         )
     share = found.best.get(found.family, {}).get(winner)
     if share is not None and math.isfinite(share) and found.seen().users > 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,11 +20,10 @@ from openloop.core.impressions import Impressions
 from openloop.core.weights import THIN_SAMPLE
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.estimators.shown import FEW_CLICKS, FULL_REACH, NOISE, ShownMethod, reach
-from openloop.sources.impressions.comparing import ShownSource, conclude_shown, shown_source
-from openloop.sources.impressions.question import ShownQuestion, refuse_ignored
-from openloop.sources.impressions.source import ImpressionSource
+from openloop.impressions.comparing import conclude_shown
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.source import ShownSource
 from openloop.support.clock import start
-from openloop.support.fields import fields_of
 from openloop.support.progress import Step, silent
 from openloop.support.wording import percent
 
@@ -48,36 +47,23 @@ class ShownAuditQuestion(ShownQuestion):
 
     estimators: Sequence[str | ShownMethod] | str | None = ESTIMATORS
     baseline: str | None = None
-    doubts: Sequence[str] = ()
     rng: Any = 0
-
-
-def shown_question(given: Mapping[str, Any], named: Sequence[str]) -> ShownAuditQuestion:
-    """The question in the arguments of `audit`; `named` are those that were given, of which none is ignored."""
-    refuse_ignored("audit", named, ShownAuditQuestion, given["log"], ("progress", "step"))
-    asked: dict[str, Any] = fields_of(ShownAuditQuestion, given)
-    if "estimators" not in named:  # its default is for ratings
-        asked["estimators"] = ESTIMATORS
-    return ShownAuditQuestion(**asked)
 
 
 def conduct_shown(
     models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAuditQuestion, step: Step = silent
 ) -> Audit:
-    """The audit that answers the question; what an engine holds for it is given back at its end."""
-    with ExitStack() as until:
-        return _conducted(models, log, exam, asked, step, until)
-
-
-def _conducted(
-    models: Mapping[str, Any], log: Any, exam: Any, asked: ShownAuditQuestion, step: Step, until: ExitStack
-) -> Audit:
+    """The audit that answers the question."""
     began = start()
     check_models(models, asked.baseline)
     if asked.estimators == ESTIMATORS and hasattr(exam, "offset_"):
         asked = replace(asked, estimators=(*ESTIMATORS, "affine"))
     step("reading the models", 0.0)
-    source = shown_source(models, log, exam, asked, until)
+    with closing(ShownSource(models, log, exam, asked)) as source:
+        return _conducted(source, log, exam, asked, step, began)
+
+
+def _conducted(source: ShownSource, log: Any, exam: Any, asked: ShownAuditQuestion, step: Step, began: float) -> Audit:
     step("estimating", 0.2)
     result = conclude_shown(source, asked)
     step("checking what values rest on", 0.6)
@@ -93,13 +79,11 @@ def _conducted(
 
 
 def _positions(source: ShownSource, exam: Any, asked: ShownAuditQuestion) -> Positions:
-    if not isinstance(source, ImpressionSource):
+    if source.log is None:
         by = getattr(exam, "by", "")
         return Positions(lines=(), requests=0, clusters="users", examined_by=by, in_engine=True, unchecked=IN_ENGINE)
     # Ranks among what was shown depend on the positions themselves, and label nothing.
-    known = {} if asked.reorders else source.rankings
-    ranks = {name: found.rank for name, found in known.items() if found.probability is None}
-    return positions_of(source.log, exam, asked.level, ranks)
+    return positions_of(source.log, exam, asked.level, {} if asked.reorders else source.row_ranks())
 
 
 def _short(source: ShownSource, asked: ShownAuditQuestion) -> dict[str, float]:
@@ -123,8 +107,7 @@ def _evidence(result: Comparison, asked: ShownAuditQuestion, seen: Positions) ->
     }
     metric, estimator = _family(result, seen)
     return ShownEvidence(
-        result=result, metric=metric, estimator=estimator, contrasts=found, best=best, doubts=tuple(asked.doubts),
-        positions=seen, weighted=False,
+        result=result, metric=metric, estimator=estimator, contrasts=found, best=best, positions=seen, weighted=False,
     )  # fmt: skip
 
 

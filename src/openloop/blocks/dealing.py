@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import polars as pl
 
-from openloop.blocks.joining import Dealt
+from openloop.blocks.joining import Dealt, Join
+from openloop.blocks.local import Blocks, LocalBlocks
 from openloop.blocks.population import IdSet, Population
 from openloop.blocks.readers import batches
 from openloop.blocks.store import Budget, Store
@@ -20,6 +22,7 @@ from openloop.data.columns import InputTable
 from openloop.errors import InputError, quoted
 
 SIDES = ("user", "item")
+IDS = (*SIDES, "request")
 
 Check = Callable[[pl.Series, str], Any]  # a column's values, checked; text is what errors call it
 
@@ -47,6 +50,58 @@ class ReadIds:
         return ids
 
 
+class Dealer(Protocol):
+    """What reads tables and joins them, here or on executors."""
+
+    def deal(
+        self,
+        table: InputTable,
+        columns: Mapping[str, str],
+        checks: Mapping[str, Check],
+        ids: ReadIds,
+        *,
+        is_log: bool = False,
+        positive: float | None = None,
+    ) -> Dealt:
+        """As `deal_table`; what it notes and counts is complete after `finish`."""
+        ...
+
+    def finish(self) -> None:
+        """Read what is not yet read."""
+        ...
+
+    def join(self, join: Join) -> Blocks:
+        """The blocks of all that was dealt."""
+        ...
+
+
+class LocalDealer:
+    """Reads tables on this machine, and keeps them in memory and on disk."""
+
+    def __init__(self, budget: Budget | None = None) -> None:
+        self.budget = Budget() if budget is None else budget
+
+    def deal(
+        self,
+        table: InputTable,
+        columns: Mapping[str, str],
+        checks: Mapping[str, Check],
+        ids: ReadIds,
+        *,
+        is_log: bool = False,
+        positive: float | None = None,
+    ) -> Dealt:
+        """The rows of a table by bucket; see `deal_table`."""
+        return deal_table(table, columns, checks, self.budget, ids, is_log=is_log, positive=positive)
+
+    def finish(self) -> None:
+        """Every table is read when it is dealt."""
+
+    def join(self, join: Join) -> Blocks:
+        """The blocks, in threads."""
+        return LocalBlocks(join, self.budget)
+
+
 def deal_table(
     table: InputTable,
     columns: Mapping[str, str],
@@ -54,12 +109,14 @@ def deal_table(
     budget: Budget,
     ids: ReadIds,
     *,
-    numbered: bool = False,
+    is_log: bool = False,
     positive: float | None = None,
+    buckets_of: Callable[[pl.DataFrame], npt.NDArray[np.uint8]] | None = None,
 ) -> Dealt:
-    """The rows of a table by bucket, with a column for each role; `numbered`: with the number of each row, too.
+    """The rows of a table by bucket, with a column for each role.
 
-    A log without ratings has the rating 1 in all rows. With `positive`, rows are left out whose rating is below it.
+    Rows of a log are numbered, and rated 1 where it has no ratings; those rated below `positive` are left out.
+    The bucket is that of the user, or what `buckets_of` says of the rows of a batch.
     """
     store, offset = Store(budget), 0
     for batch in batches(table, list(dict.fromkeys(columns.values()))):
@@ -67,18 +124,18 @@ def deal_table(
         made: dict[str, Any] = {}
         for role, column in columns.items():
             what = f"{name}: {role} column {quoted(column)}"
-            is_id = role in SIDES
+            is_id = role in IDS
             made[role] = (
                 ids.add(role, batch[column], what, text=table.text) if is_id else checks[role](batch[column], what)
             )
-        if numbered:
+        if is_log:
             made["row"] = np.arange(offset, offset + batch.height)
-        if numbered and "rating" not in made:
+        if is_log and "rating" not in made:
             made["rating"] = np.ones(batch.height, np.float32)
         rows = pl.DataFrame(made)
         if positive is not None:
             rows = rows.filter(pl.col("rating") >= positive).with_columns(rating=pl.lit(1.0, pl.Float32))
-        store.add(rows)
+        store.add(rows, None if buckets_of is None else buckets_of(rows))
         offset += batch.height
     store.finish()
     return Dealt(store=store)

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import polars as pl
 
 from openloop.blocks.block import Block, Outcome, Pairs
 from openloop.blocks.population import IdIndex, Population
-from openloop.blocks.store import Store
 from openloop.blocks.tables import table_ranks
 from openloop.core.vocabulary import Array, Bools, Int64s, Ints
 from openloop.data.cells import one_of_each
@@ -28,13 +27,26 @@ UNLISTED = -1  # in the place of the candidates above an item that a list does n
 Examples = tuple[tuple[Any, ...], ...]
 
 
+class Rows(Protocol):
+    """Rows by bucket, wherever they are."""
+
+    rows: Int64s  # of each bucket, or of some of them together
+
+    def frame(self, first: int, last: int) -> pl.DataFrame:
+        """Those of the buckets first … last - 1."""
+        ...
+
+    def release(self, first: int, last: int) -> None:
+        """Keep those of these buckets no longer."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dealt:
     """The rows of a table by bucket of their users; `coded`: their users and items are codes of the population."""
 
-    store: Store
+    store: Rows
     coded: bool = False
-    duplicates: str = "error"  # what happens to a pair that is there more than once
 
     @property
     def n_rows(self) -> int:
@@ -108,6 +120,7 @@ class JoinFacts:
     rows_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of the log
     excluded_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of all that is excluded
     users: int = 0  # with scored rows
+    levels: tuple[pl.DataFrame, ...] = ()  # of each block its distinct ratings, "value", and their "rows"
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
         empty = TableFacts()
@@ -117,7 +130,7 @@ class JoinFacts:
             overlap=self.overlap + other.overlap, excluded=self.excluded + other.excluded,
             rows_of_items=_added(self.rows_of_items, other.rows_of_items),
             excluded_of_items=_added(self.excluded_of_items, other.excluded_of_items),
-            users=self.users + other.users,
+            users=self.users + other.users, levels=self.levels + other.levels,
         )  # fmt: skip
 
 
@@ -148,6 +161,7 @@ class Join:
     columns: Sequence[str] = ()  # of the log, beside user, item and rating
     kinds: frozenset[str] = frozenset({"prediction", "rank"})
     keep: bool = False
+    duplicates: str = "error"  # what happens to a pair that the log has more than once
 
     @property
     def dealt(self) -> list[Dealt]:
@@ -195,7 +209,7 @@ class _BlockJoin:
             log=repeats, exclude=again, tables=facts, overlap=len(every_excluded) - len(excluded),
             excluded=len(excluded), rows_of_items=np.bincount(rows.item, minlength=self.n_items),
             excluded_of_items=np.bincount(every_excluded.item, minlength=self.n_items),
-            users=int(np.count_nonzero(np.diff(block.user_ptr))),
+            users=int(np.count_nonzero(np.diff(block.user_ptr))), levels=(counts_of(block.rating),),
         )  # fmt: skip
         return Block(
             users=block.users, user_start=block.user_start, rows=rows, rating=block.rating, columns=block.columns,
@@ -208,9 +222,9 @@ class _BlockJoin:
         """The rows by user and item, without those that repeat a pair."""
         frame = self.join.log.store.frame(self.first, self.last)
         pairs = self._coded(frame, self.join.log)
-        rows, order, faults = self._sorted(pairs, frame, self.join.log.duplicates)
+        rows, order, faults = self._sorted(pairs, frame, self.join.duplicates)
         ordered = frame.select(pl.exclude("user", "item", "row"))[pl.Series(order)]
-        if self.join.log.duplicates == "mean" and len(order) < len(frame):
+        if self.join.duplicates == "mean" and len(order) < len(frame):
             ratings = _mean_ratings(pairs.cell(self.n_items), frame, rows.cell(self.n_items))
             ordered = ordered.with_columns(rating=ratings)
         return rows, ordered, faults
@@ -221,7 +235,7 @@ class _BlockJoin:
             none = Pairs(user=np.zeros(0, np.int32), item=np.zeros(0, np.int32))
             return none, none, LogFaults()
         frame = self.join.exclude.store.frame(self.first, self.last)
-        pairs, _, repeats = self._sorted(self._coded(frame, self.join.exclude), frame, self.join.exclude.duplicates)
+        pairs, _, repeats = self._sorted(self._coded(frame, self.join.exclude), frame, "first")
         place, _ = match(rows.cell(self.n_items), pairs.cell(self.n_items))
         return pairs.take(place < 0), pairs, repeats
 
@@ -414,6 +428,11 @@ def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
     )
     place = np.searchsorted(means["cell"].to_numpy(), kept)
     return means["rating"].gather(place).cast(pl.Float32)
+
+
+def counts_of(values: Array) -> pl.DataFrame:
+    """The distinct values, "value", and the "rows" of each."""
+    return pl.Series("value", values).value_counts(name="rows")
 
 
 def _ordered(pairs: Pairs) -> Pairs:

@@ -18,6 +18,8 @@ Result = TypeVar("Result")
 class Blocks(Protocol):
     """All blocks of a log, wherever they are."""
 
+    facts: JoinFacts
+
     def map(self, work: Callable[[Block], Result]) -> Iterator[Result]:
         """What `work` makes of each block, in their order."""
         ...
@@ -43,6 +45,8 @@ class LocalBlocks:
         self.facts = JoinFacts()
         for facts in self._run("joining rows and predictions", self._joined):
             self.facts = self.facts + facts
+        for dealt in join.dealt:
+            dealt.store.close()
 
     def map(self, work: Callable[[Block], Result]) -> Iterator[Result]:
         """What `work` makes of each block, in their order."""

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -30,3 +32,63 @@ def run_blocks(work: Callable[[int], Result], n_blocks: int, threads: int | None
         finally:
             for future in waiting:
                 future.cancel()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Works:
+    """Several functions of a block as one."""
+
+    works: Sequence[Callable[[Any], Any]]
+
+    def __call__(self, block: Any) -> list[Any]:
+        """What each makes of it."""
+        return [work(block) for work in self.works]
+
+
+class Together:
+    """Questions that are asked at the same time: their passes over blocks become one.
+
+    Each question has a thread, which waits when it needs a pass; once all that are not yet answered wait, the pass is
+    made for all of them.
+    """
+
+    def __init__(self, over: Callable[[Callable[[Any], Any]], Iterator[Any]], n_questions: int) -> None:
+        self._over, self._n_open, self._lock = over, n_questions, Lock()
+        self._waiting: list[tuple[Callable[[Any], Any], Future[list[Any]]]] = []
+
+    def answer(self, questions: Sequence[Callable[[], Any]]) -> None:
+        """Have all questions answered; the error of the first that has one is raised."""
+        with ThreadPoolExecutor(max(len(questions), 1)) as pool:
+            answers = [pool.submit(self._answered, question) for question in questions]
+        for answer in answers:
+            answer.result()
+
+    def over(self, work: Callable[[Any], Any]) -> Iterator[Any]:
+        """What `work` makes of each block, when the others wait, too."""
+        results: Future[list[Any]] = Future()
+        with self._lock:
+            self._waiting.append((work, results))
+            self._pass()
+        return iter(results.result())
+
+    def _answered(self, question: Callable[[], Any]) -> None:
+        try:
+            question()
+        finally:
+            with self._lock:
+                self._n_open -= 1
+                self._pass()
+
+    def _pass(self) -> None:
+        """Make the pass if all wait for it."""
+        if not self._waiting or len(self._waiting) < self._n_open:
+            return
+        waiting, self._waiting = self._waiting, []
+        try:
+            parts = list(self._over(Works([work for work, _ in waiting])))
+        except BaseException as error:  # noqa: BLE001 (every thread that waits raises it)
+            for _, results in waiting:
+                results.set_exception(error)
+        else:
+            for k, (_, results) in enumerate(waiting):
+                results.set_result([part[k] for part in parts])

@@ -8,7 +8,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Generator, Hashable
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from threading import Lock
 from typing import IO, Any
 
@@ -24,6 +24,7 @@ from openloop.support.sizes import written
 from openloop.support.system_errors import FULL, system_error
 
 BUCKETS = 256
+BLOCK_ROWS = 100_000  # of a block on average, or fewer
 GROUP = 16  # buckets of a batch that share memory, which is free again when all of them are released
 UNKNOWN_MEMORY = 2**33  # bytes that are assumed where the system does not say
 
@@ -38,7 +39,7 @@ def bucket_of(ids: pl.Series) -> npt.NDArray[np.uint8]:
     return buckets_of_text(np.frombuffer(data or b"", np.uint8), ends)
 
 
-def bounds(rows: npt.NDArray[np.int64], target: int = 100_000) -> list[tuple[int, int]]:
+def bounds(rows: npt.NDArray[np.int64], target: int = BLOCK_ROWS) -> list[tuple[int, int]]:
     """Blocks as ranges of buckets: as few as give each at most `target` rows on average, a power of two up to 256."""
     blocks = 1
     while blocks < BUCKETS and rows.sum() > target * blocks:
@@ -48,11 +49,23 @@ def bounds(rows: npt.NDArray[np.int64], target: int = 100_000) -> list[tuple[int
 
 
 class Budget:
-    """Bytes that all stores and shelves of one evaluation hold in memory together: by default half of what is free."""
+    """Bytes that all stores and shelves of one evaluation hold in memory together: by default half of what is free.
+
+    Whoever made it closes it, and with it all that was spent from it.
+    """
 
     def __init__(self, size: float | None = None) -> None:
         self._free = _half_of_free_memory() if size is None else size
         self._lock = Lock()
+        self._closing = ExitStack()
+
+    def spend_on(self, holder: Store | Shelf) -> None:
+        """Note who holds frames, to be closed at the end."""
+        self._closing.callback(holder.close)
+
+    def close(self) -> None:
+        """Close all stores and shelves."""
+        self._closing.close()
 
     def reserve(self, size: float) -> bool:
         """Whether so many bytes are within the budget, which then has fewer."""
@@ -144,6 +157,7 @@ class Shelf:
 
     def __init__(self, budget: Budget) -> None:
         self._budget, self._file = budget, _File()
+        budget.spend_on(self)
         self._frames: dict[Hashable, pl.DataFrame] = {}
         self._places: dict[Hashable, Place] = {}
 
@@ -187,6 +201,7 @@ class Store:
     def __init__(self, budget: Budget) -> None:
         self.rows = np.zeros(BUCKETS, np.int64)
         self._budget, self._file = budget, _File()
+        budget.spend_on(self)
         self._reserved = np.zeros(BUCKETS, np.int64)  # bytes
         self._pieces: list[list[pl.DataFrame]] = [[] for _ in range(BUCKETS)]  # in memory, added after those on disk
         self._places: list[list[Place]] = [[] for _ in range(BUCKETS)]

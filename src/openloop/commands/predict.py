@@ -32,7 +32,7 @@ from openloop.data.encoding import find, refuse_unknown
 from openloop.data.formats import open_file
 from openloop.errors import ColumnError, EmptyError, InputError, PredictionError, UndefinedError, did_you_mean, quoted
 from openloop.learners.model_files.vector_files import WRITERS as VECTOR_FILES
-from openloop.sources.rules import SIDES
+from openloop.moments.table_rules import SIDES
 from openloop.support.atomic import FilePath, Recorded
 from openloop.support.progress import Step, silent
 

@@ -23,8 +23,8 @@ from openloop.estimators.stratified import why_no_shares
 from openloop.estimators.weighted import why_undefined
 from openloop.moments.requests import Request
 from openloop.moments.setting import LEVELS, Strata
-from openloop.sources.terms import POWERS, Needed, Powers
-from openloop.sources.tilts import tilted
+from openloop.moments.terms import POWERS, Needed, Powers
+from openloop.moments.tilt_plan import tilted
 
 MAX_MODELS_PAIRED = 10  # 45 pairs; above that the pairs must be named
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -89,3 +90,26 @@ def vocabulary_of(ids: Vocabulary | int | None, codes: Array) -> Vocabulary:
     if isinstance(ids, Vocabulary):
         return ids
     return Vocabulary.range(int(codes.max()) + 1 if ids is None else int(ids))
+
+
+def fingerprint_of(requests: int, clusters: int, items: int, digest: int) -> str:
+    """The fingerprint of a log with these numbers and this digest of its rows."""
+    text = f"{requests},{clusters},{items},{digest}"
+    return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def rows_digest(*columns: Array) -> int:
+    """A number that depends on the rows and not on their order: those of parts add up to that of all, modulo 2⁶⁴."""
+    digest = np.zeros(len(columns[0]), np.uint64)
+    for values in columns:
+        bits = values.view(np.uint64) if values.dtype == np.float64 else values.astype(np.uint64)
+        digest = _mixed(digest ^ bits)
+    return int(digest.sum())
+
+
+def _mixed(bits: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """splitmix64: a step, and its finaliser."""
+    bits = bits + np.uint64(0x9E3779B97F4A7C15)
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))

@@ -5,7 +5,6 @@ Impressions know nothing about files, dataframes, examination or rankers.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +18,8 @@ from openloop.core.impression_columns import (
     PER_ROW,
     by_request,
     columns_of,
+    fingerprint_of,
+    rows_digest,
     rows_in_order,
     typed,
     vocabulary_of,
@@ -79,8 +80,9 @@ class Impressions:
         time: The time of each row.
         row: The position of each row in the input; by default the rows are the input.
         input_rows: The number of rows of the input; by default that of these rows.
+        candidates: "all" items, or "shown": whether rankers reorder what was shown.
         dropped: The number of rows that reading left out.
-        candidates: What rankers choose from: "all" items, or those that were "shown" in a request, which they reorder.
+        positions: The number of positions K; the largest position of a row if that is more.
 
     Raises:
         InputError: A column breaks a rule above. The message names the column, the rule and the first row that breaks
@@ -116,8 +118,9 @@ class Impressions:
     time: Array | None = None
     row: Array = field(default_factory=lambda: np.empty(0, np.int32))
     input_rows: int = 0
-    dropped: int = 0
     candidates: str = "all"
+    dropped: int = 0
+    positions: int = 0
 
     def __post_init__(self) -> None:
         n = len(self.request)
@@ -269,8 +272,8 @@ class Impressions:
 
     @property
     def depth(self) -> int:
-        """K, the largest position."""
-        return int(self.position.max())
+        """K, the number of positions."""
+        return max(self.positions, int(self.position.max()))
 
     @property
     def request_ptr(self) -> Int64s:
@@ -307,11 +310,9 @@ class Impressions:
 
     @property
     def fingerprint(self) -> str:
-        """A hash of the rows and their rewards, which a fitted examination is checked against."""
-        digest = hashlib.blake2b(f"{self.n_requests},{self.n_clusters},{self.n_items},".encode(), digest_size=16)
-        for values in (self.request, self.position, self.item, self.reward, self.cluster):
-            digest.update(np.ascontiguousarray(values).data)
-        return digest.hexdigest()
+        """A hash of the rows and their rewards in any order, which a fitted examination is checked against."""
+        digest = rows_digest(self.cluster[self.request], self.position, self.item, self.reward)
+        return fingerprint_of(self.n_requests, self.n_clusters, self.n_items, digest)
 
     def to_feedback(self, exam: Any) -> Feedback:
         """The pairs that earned something, as positives, each with weight Σ c·θ_max/θ_k over its rows.

@@ -6,17 +6,14 @@ kind: sips, rips, iips, pbm, pi, affine, or that of dcg.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
-from openloop.core.feedback import Array, Floats, frozen
+from openloop.core.feedback import Floats, frozen
 from openloop.errors import AlignmentError
 
 BY_POSITION = ("shown", "wgain", "weight")
-OVER_ROWS = ("matches", "squares", "click_squares", "clicks", "slope_wgain", "slope_wtheta")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -70,7 +67,6 @@ class ShownMoments:
     denominator: str = "propensity"
     per: str = "request"
     reordered: bool = False  # the model reorders what was shown
-    ids: Array | None = field(default=None, repr=False)  # names of the clusters, where rows came from a frame
 
     def __post_init__(self) -> None:
         shape = self.shown.shape
@@ -104,24 +100,3 @@ class ShownMoments:
     def units(self) -> Floats:
         """What the value is a mean over, by cluster (U,): requests, or for ctr the positions shown."""
         return self.shown.sum(axis=1) if self.metric == "ctr" else self.requests
-
-
-def merged(parts: Sequence[ShownMoments]) -> ShownMoments:
-    """The moments of all requests from those of parts of them; parts of the same cluster add up.
-
-    Clusters are matched by their ids, which parts have all or none; without ids all parts have the same clusters.
-    """
-    first, ids = parts[0], None
-    places: list[Any] = [slice(None)] * len(parts)
-    if first.ids is not None:
-        ids, place = np.unique(
-            np.concatenate([part.ids for part in parts if part.ids is not None]), return_inverse=True
-        )
-        places = np.split(place, np.cumsum([part.n_clusters for part in parts])[:-1])
-    sums: dict[str, Any] = {name: sum(getattr(part, name) for part in parts) for name in OVER_ROWS}
-    for name in (*BY_POSITION, "requests", "direct"):
-        if getattr(first, name) is not None:
-            sums[name] = np.zeros((first.n_clusters if ids is None else len(ids), *getattr(first, name).shape[1:]))
-            for part, place in zip(parts, places, strict=True):
-                sums[name][place] += getattr(part, name)
-    return replace(first, **sums, ids=ids)

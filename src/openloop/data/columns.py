@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from openloop.support.columns import PAIR, REQUIRED, Column, Header, alike, choose, named, names_a, near, plain, shared
 
@@ -39,6 +39,7 @@ class InputTable:
     remark: str = ""
     headed: bool = True  # names are the table's own, not made up by position
     scan: Callable[[Sequence[str]], pl.LazyFrame] | None = None
+    frame: Any = None  # of Spark, whose rows executors can read
 
     def fetch(self, columns: Sequence[str]) -> pl.DataFrame:
         """All rows of the named columns."""

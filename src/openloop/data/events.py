@@ -108,8 +108,9 @@ class Events:
 
 def pairs_repeat(name: str, number: int, shown: tuple[Any, ...], rows: list[int]) -> DuplicateError:
     """The error of pairs that a log has more than once; `shown` is one of them, `rows` are its rows from 0."""
+    where = f" in {rows_at(rows)}" if rows else ""
     return DuplicateError(
-        f"{name}: {number:,} (user, item) pairs occur more than once, as {shown} in {rows_at(rows)}; pass "
+        f"{name}: {number:,} (user, item) pairs occur more than once, as {shown}{where}; pass "
         "duplicates='first', 'last', 'mean' or 'count', or drop all but one of each, or pass position= where rows are "
         "impressions."
     )

@@ -12,6 +12,7 @@ import polars as pl
 from openloop.data.columns import InputTable, in_one, stream
 from openloop.errors import ColumnError, InputError, MissingPackageError, listing, quoted
 from openloop.support.forking import forks
+from openloop.support.frames import on_spark
 
 ROWS = 1_000_000  # of a batch, where all are wanted
 
@@ -30,7 +31,7 @@ def open_frame(source: Any) -> InputTable:
     def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
         return _named(_batches(frame, [names.index(c) for c in columns], size), columns)
 
-    return InputTable("source", names, batches)
+    return InputTable("source", names, batches, frame=frame.to_native() if on_spark(frame) else None)
 
 
 def _repeated(names: str) -> ColumnError:

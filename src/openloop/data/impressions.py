@@ -27,7 +27,7 @@ REQUIRED = ("item", "reward")
 FOUND = ("request", "user")  # where a column has such a name, and is not said to be something else
 IDS = ("request", "user", "item")
 
-_CHECKED: Mapping[str, Check] = {
+CHECKS: Mapping[str, Check] = {
     "position": partial(values.whole, noun="positions", least=1),
     "reward": values.rewards,
     "propensity": values.propensities,
@@ -113,7 +113,7 @@ def read_impressions(
         if role in chosen:
             ids, codes = coded(table, frame[chosen[role]], role, known.get(role), unknown)
             vocabularies[f"{role}s"], columns[role] = ids, codes
-    columns |= {role: _numbers(table, frame, chosen, role) for role in _CHECKED if _roles(chosen, role)}
+    columns |= {role: _numbers(table, frame, chosen, role) for role in CHECKS if _roles(chosen, role)}
     left = _known_requests(columns)
     given: dict[str, Any] = {**columns, **vocabularies}
     if left is not None:
@@ -131,7 +131,7 @@ def _roles(chosen: Mapping[str, str], role: str) -> list[str]:
 
 def _numbers(table: InputTable, frame: pl.DataFrame, chosen: Mapping[str, str], role: str) -> Array:
     found = [
-        _CHECKED[role](frame[chosen[name]], f"{table.name}: {role} column {quoted(chosen[name])}")
+        CHECKS[role](frame[chosen[name]], f"{table.name}: {role} column {quoted(chosen[name])}")
         for name in _roles(chosen, role)
     ]
     return found[0] if role in chosen else np.stack(found, axis=1)

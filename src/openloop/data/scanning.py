@@ -13,6 +13,7 @@ from openloop.data.columns import PAIR, Column, InputTable, choose, choose_log
 from openloop.data.delimited import TextForm
 from openloop.data.encoding import vocabulary
 from openloop.data.formats import open_source
+from openloop.data.impressions import ShownColumns
 from openloop.data.reading import NO_RATINGS, read
 from openloop.errors import InputError, did_you_mean, quoted
 from openloop.support.arguments import is_number
@@ -104,7 +105,10 @@ def scan(
     skip: int = 0,
     comment: str | None = None,
     executors: bool = True,
-) -> Log:
+    position: Column = None,
+    candidates: str = "all",
+    **shown: Any,
+) -> Log | ShownLog:
     """Open a log whose rows stay where they are: files, or a dataframe of any engine.
 
     Each row is read once for an evaluation, whatever its engine, and dealt to blocks of users, in memory or on disk.
@@ -135,6 +139,9 @@ def scan(
         skip: The number of lines to skip at the start of delimited text.
         comment: What lines begin with that are comments.
         executors: Whether rows of a Spark frame are reduced on its executors, which need openloop, or on this machine.
+        position: The column of positions, from 1, which makes it a log of impressions.
+        candidates: For impressions, "all" items, or "shown": what a ranker would earn by reordering what was shown.
+        **shown: Columns of impressions, as `ol.read` has them.
 
     Returns:
         The log, which `evaluate` and `audit` take.
@@ -149,6 +156,14 @@ def scan(
         >>> ol.scan(table, users=10, items=20).load()
         Feedback(3 of 10 users × 20 items)
     """
+    form = TextForm(separator=separator, header=header, skip=skip, comment=comment)
+    if position is not None:
+        named = {"user": user, "item": item, "propensity": propensity, "time": time, **shown}
+        return scan_impressions(
+            source, ShownColumns(position=position, **named), form, candidates=candidates, items=items
+        )  # fmt: skip
+    if shown:
+        raise InputError(f"scan: {next(iter(shown))}= is for logs with positions; name their column with position=.")
     options = {
         "user": user, "item": item, "rating": rating, "positive": positive, "propensity": propensity, "time": time,
         "users": users, "items": items, "like": like, "duplicates": duplicates, "separator": separator,
@@ -156,7 +171,6 @@ def scan(
         "user_features": user_features, "item_features": item_features, "min_item_rows": min_item_rows,
     }  # fmt: skip
     _refuse_options(split, duplicates, positive, rating)
-    form = TextForm(separator=separator, header=header, skip=skip, comment=comment)
     asked = {"user": user, "item": item, "rating": rating, "propensity": propensity, "time": time}
     table = open_source(source, asked, form)
     columns = choose_log(table, asked)
@@ -168,6 +182,36 @@ def scan(
         positive=positive, duplicates=duplicates, user_features=user_features, item_features=item_features,
         min_item_rows=min_item_rows, executors=executors, notes=tuple(note for note in found if note),
         options=options,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ShownLog:
+    """A log of impressions whose rows stay where they are; `ol.scan` makes it where `position=` is given.
+
+    Args:
+        table: What has the rows.
+        columns: The column of each role.
+        users: Ids of users beyond those of the rows, where they are known.
+        items: Ids of items, likewise.
+        candidates: "all" items, or "shown": rankers reorder what was shown.
+    """
+
+    table: InputTable
+    columns: Mapping[str, str]
+    users: Vocabulary | None = None
+    items: Vocabulary | None = None
+    candidates: str = "all"
+
+
+def scan_impressions(source: Any, columns: ShownColumns, form: TextForm, *, candidates: str, items: Any) -> ShownLog:
+    """The log in files or a frame of any engine."""
+    table = open_source(source, columns.named, form)
+    table = table if isinstance(source, str | os.PathLike) else replace(table, name="the log")
+    chosen = columns.choose(table)
+    return ShownLog(
+        table=table, columns={role: name for role, name in chosen.items() if role != "time"},
+        items=vocabulary(items, "items"), candidates=candidates,
     )  # fmt: skip
 
 

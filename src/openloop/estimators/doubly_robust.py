@@ -25,7 +25,7 @@ def doubly_robust(m: Moments) -> Estimate:
     """
     m = m.collapse()
     if m.imputed is None:
-        raise undefined(m, "dr", "it needs imputed losses; pass imputation=")
+        raise undefined(m, "dr", "it needs imputed ratings; pass ol.dr(imputed) as the estimator")
     columns = np.column_stack([m.stack("wgain")[:, 0, 0], m.cells, m.imputed])  # (U, 3)
     plain = estimate(m, "dr", columns, corrected, m.powers, [(BASIS["wgain"], 0)])
     return flag(plain, *mass_flag(m.mass))

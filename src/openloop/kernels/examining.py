@@ -79,71 +79,79 @@ def examined_weights_plain(theta: Floats, rows: ExaminedRows, tops: Floats | Non
     return _tops(theta, rows, tops, inside) / _below(theta, rows, inside)
 
 
-def examined_slopes(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, *, moving: bool = True) -> Floats:
-    """Σ w·gain·∂log w/∂log θ_l over the rows, (K,).
+def examined_slopes(
+    x: Floats, theta: Floats, rows: ExaminedRows, group: Array, size: int, *, moving: bool = True
+) -> Floats:
+    """Σ x·∂log w/∂log θ_l over the rows of each group 0 … size − 1 of requests, (size, K).
 
-    `gain` is each row's (n,), or that of each position (K,). `moving`: the top depends on θ, not on the rank alone.
+    `x` is w·gain of each row, `group` (N,) that of each request. `moving`: the top depends on θ, not on the rank alone.
     """
-    slopes, by_depth = np.zeros(len(theta)), np.zeros(len(theta) + 1)
-    (w, gain, theta), rows = fixed(w, gain, theta), _read_only(rows)
+    slopes, by_depth = np.zeros((size, len(theta))), np.zeros((size, len(theta) + 1))
+    (x, theta, group), rows = fixed(x, theta, group), _read_only(rows)
     if moving:
-        _add_tops(w, gain, theta, rows, slopes)
-    _subtract_belows(w, gain, theta, rows, slopes, by_depth)
+        _add_tops(x, theta, rows, group, slopes)
+    _subtract_belows(x, theta, rows, group, slopes, by_depth)
     # ∂log(π0·Σθ)/∂log θ_l = θ_l/Σ_{j≤d}θ_j for l ≤ d, the same for all rows of a depth
-    share = np.cumsum((by_depth[1:] / np.cumsum(theta))[::-1])[::-1]
+    share = np.cumsum((by_depth[:, 1:] / np.cumsum(theta))[:, ::-1], axis=1)[:, ::-1]
     return slopes - theta * share
 
 
 @njit(cache=True, nogil=True)
-def _add_tops(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, slopes: Floats) -> None:
-    for row in range(len(w)):
-        x = w[row] * (gain[row] if len(gain) == len(w) else gain[rows.position[row] - 1])
-        if x == 0:
+def _add_tops(x: Floats, theta: Floats, rows: ExaminedRows, group: Array, slopes: Floats) -> None:
+    for row in range(len(x)):
+        if x[row] == 0:
             continue
+        request = rows.request[row]
+        g = group[request]
         if len(rows.probability):
-            d, top = rows.depth[rows.request[row]], 0.0
+            d, top = rows.depth[request], 0.0
             for j in range(d):
                 top += theta[j] * rows.probability[row, j]
             for j in range(d):
-                slopes[j] += x * theta[j] * rows.probability[row, j] / top
+                slopes[g, j] += x[row] * theta[j] * rows.probability[row, j] / top
         else:
-            slopes[rows.rank[row] - 1] += x
+            slopes[g, rows.rank[row] - 1] += x[row]
 
 
 @njit(cache=True, nogil=True)
 def _subtract_belows(
-    w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, slopes: Floats, by_depth: Floats
+    x: Floats, theta: Floats, rows: ExaminedRows, group: Array, slopes: Floats, by_depth: Floats
 ) -> None:
-    for row in range(len(w)):
-        x = w[row] * (gain[row] if len(gain) == len(w) else gain[rows.position[row] - 1])
-        if x == 0:
+    for row in range(len(x)):
+        if x[row] == 0:
             continue
+        request = rows.request[row]
+        g = group[request]
         if rows.below == 0:
-            d, below = rows.depth[rows.request[row]], 0.0
+            d, below = rows.depth[request], 0.0
             for j in range(d):
                 below += theta[j] * rows.exposure[row, j]
             for j in range(d):
-                slopes[j] -= x * theta[j] * rows.exposure[row, j] / below
+                slopes[g, j] -= x[row] * theta[j] * rows.exposure[row, j] / below
         elif rows.below == 1:
-            by_depth[rows.depth[rows.request[row]]] += x
+            by_depth[g, rows.depth[request]] += x[row]
         else:
-            slopes[rows.position[row] - 1] -= x
+            slopes[g, rows.position[row] - 1] -= x[row]
 
 
-def examined_slopes_plain(w: Floats, gain: Floats, theta: Floats, rows: ExaminedRows, *, moving: bool = True) -> Floats:
+def examined_slopes_plain(
+    x: Floats, theta: Floats, rows: ExaminedRows, group: Array, size: int, *, moving: bool = True
+) -> Floats:
     """As `examined_slopes`."""
-    inside, x = _inside(theta, rows), w * (gain if len(gain) == len(w) else gain[rows.position - 1])
-    found = np.zeros(len(theta))
+    inside = _inside(theta, rows)
+    of_group = x * (group[rows.request] == np.arange(size)[:, None])  # (size, n)
+    slopes = np.zeros((size, len(theta)))
     if moving:
         parts = rows.probability if len(rows.probability) else _at(rows.rank, len(theta))
         tops = parts * theta * inside  # (n, K)
-        found += x @ np.divide(tops, tops.sum(axis=1, keepdims=True), out=np.zeros_like(tops), where=tops > 0)
+        shares = np.divide(tops, tops.sum(axis=1, keepdims=True), out=np.zeros_like(tops), where=tops > 0)
+        slopes += of_group @ shares
     if rows.below == 1:
         parts = inside.astype(np.float64)
     else:
         parts = rows.exposure if rows.below == 0 else _at(rows.position, len(theta))
     belows = parts * theta * inside
-    return found - x @ (belows / belows.sum(axis=1, keepdims=True))
+    return slopes - of_group @ (belows / belows.sum(axis=1, keepdims=True))
 
 
 def _inside(theta: Floats, rows: ExaminedRows) -> Array:

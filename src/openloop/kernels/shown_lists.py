@@ -130,25 +130,29 @@ def totals(place: Array, values: Array, size: int) -> Floats:
     return np.asarray(np.bincount(place, values, minlength=size), np.float64)
 
 
-def position_facts(w: Floats, reward: Floats, position: Ints, depth: int) -> tuple[Floats, Floats, Floats]:
-    """Rows with a weight and Σw² at each position, (K,) each; and Σw·reward with Σ(w·reward)², (2,)."""
-    matches, squares, clicks = np.zeros(depth), np.zeros(depth), np.zeros(2)
-    w, reward, position = fixed(w, reward, position)
-    _count(w, reward, position, matches, squares, clicks)
-    return matches, squares, clicks
+def place_facts(w: Floats, reward: Floats, place: Ints, size: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """At each place 0 … size − 1: rows with a weight, Σw², Σw·reward and Σ(w·reward)²; (size,) each."""
+    matches, squares, clicks, click_squares = (np.zeros(size) for _ in range(4))
+    w, reward, place = fixed(w, reward, place)
+    _count(w, reward, place, matches, squares, clicks, click_squares)
+    return matches, squares, clicks, click_squares
 
 
 @njit(cache=True, nogil=True)
-def _count(w: Floats, reward: Floats, position: Ints, matches: Floats, squares: Floats, clicks: Floats) -> None:
+def _count(
+    w: Floats, reward: Floats, place: Ints, matches: Floats, squares: Floats, clicks: Floats, click_squares: Floats
+) -> None:
     for row in range(len(w)):
         if w[row] != 0:
-            matches[position[row] - 1] += 1
-            squares[position[row] - 1] += w[row] * w[row]
-            clicks[0] += w[row] * reward[row]
-            clicks[1] += (w[row] * reward[row]) ** 2
+            gain = w[row] * reward[row]
+            matches[place[row]] += 1
+            squares[place[row]] += w[row] * w[row]
+            clicks[place[row]] += gain
+            click_squares[place[row]] += gain * gain
 
 
-def position_facts_plain(w: Floats, reward: Floats, position: Ints, depth: int) -> tuple[Floats, Floats, Floats]:
-    """As `position_facts`."""
-    clicks = np.array([(w * reward).sum(), np.square(w * reward).sum()])
-    return totals(position - 1, w != 0, depth), totals(position - 1, w * w, depth), clicks
+def place_facts_plain(w: Floats, reward: Floats, place: Ints, size: int) -> tuple[Floats, Floats, Floats, Floats]:
+    """As `place_facts`."""
+    gain = w * reward
+    matches, squares, clicks, click_squares = (totals(place, x, size) for x in (w != 0, w * w, gain, gain * gain))
+    return matches, squares, clicks, click_squares

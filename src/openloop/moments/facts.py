@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from openloop.blocks.block import Block
+from openloop.blocks.joining import counts_of
 from openloop.core.feedback import Array, Floats
 from openloop.core.levels import LevelSample
 from openloop.core.metric import reaches
@@ -18,9 +19,9 @@ from openloop.core.vocabulary import Int64s
 from openloop.core.weights import repeated_quantile
 from openloop.estimators.edges import Bins, Ladder, check_strata, cut_by, of_ladder
 from openloop.estimators.stratified import catalogue_cells
+from openloop.moments.relevance import Relevance, of_levels
 from openloop.moments.requests import Answers
 from openloop.moments.setting import P, Setting, Strata
-from openloop.sources.relevance import Relevance, of_levels
 
 Over = Callable[[Callable[[Block], Any]], Iterator[Any]]  # what a function makes of each block
 
@@ -40,7 +41,12 @@ class LevelCounts:
     @classmethod
     def of(cls, over: Over) -> LevelCounts:
         """Those of all blocks."""
-        parts = [part for part in over(lambda block: _counted(pl.Series(block.rating))) if len(part)]
+        return cls.of_parts(over(lambda block: counts_of(block.rating)))
+
+    @classmethod
+    def of_parts(cls, parts: Iterable[pl.DataFrame]) -> LevelCounts:
+        """Those of all blocks, from what each counted."""
+        parts = [part for part in parts if len(part)]
         values, place = np.unique(np.concatenate([part["value"].to_numpy() for part in parts]), return_inverse=True)
         rows = np.bincount(place, np.concatenate([part["rows"].to_numpy() for part in parts]))
         return cls(values=values.astype(np.float64), rows=rows.astype(np.int64))
@@ -66,10 +72,6 @@ class LevelCounts:
     def relevance(self, threshold: float, *, positives: bool) -> Relevance:
         """What a threshold makes of the rows."""
         return of_levels(self.values, self.rows, threshold, positives=positives)
-
-
-def _counted(values: pl.Series) -> pl.DataFrame:
-    return values.alias("value").value_counts(name="rows")
 
 
 def level_masses(over: Over, setting: Setting, values: Floats) -> Floats:
@@ -159,11 +161,13 @@ class PropensitySteps:
         self._step = total["step"].to_numpy()
         self._ladder = Ladder(**{name: total[name].to_numpy() for name in ("low", "high", "rows", "mass")})
 
-    def edges(self, strata: int, bins: Bins) -> tuple[float, ...]:
-        """As `estimators.edges`."""
-        check_strata(strata)
-        cut = cut_by(self._ladder, strata, bins)
-        return of_ladder(self._ladder.refined(cut, self._values(cut)) if len(cut) else self._ladder, strata, bins)
+    def edges(self, every: Sequence[tuple[int, Bins]]) -> dict[tuple[int, Bins], tuple[float, ...]]:
+        """As `estimators.edges`, of several strata by one pass."""
+        for strata, _ in every:
+            check_strata(strata)
+        cut = np.unique(np.concatenate([cut_by(self._ladder, *strata) for strata in every]))
+        ladder = self._ladder.refined(cut, self._values(cut)) if len(cut) else self._ladder
+        return {strata: of_ladder(ladder, *strata) for strata in every}
 
     def _values(self, cut: Array) -> Ladder:
         """Each value in some of the ranges, and the rows of each."""
@@ -171,7 +175,7 @@ class PropensitySteps:
 
         def work(block: Block) -> pl.DataFrame:
             p = pl.DataFrame({"value": block.columns[column]})
-            return _counted(p.filter(_step(pl.col("value")).is_in(steps.implode()))["value"])
+            return counts_of(p.filter(_step(pl.col("value")).is_in(steps.implode()))["value"])
 
         table = pl.concat(list(self._over(work))).group_by("value").agg(pl.sum("rows")).sort("value")
         return Ladder.of(table["value"].to_numpy(), table["rows"].to_numpy())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -11,18 +11,17 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from openloop.blocks.dealing import Check, ReadIds, deal_table
+from openloop.blocks.dealing import Dealer, ReadIds
 from openloop.blocks.joining import Dealt, ModelTables
 from openloop.blocks.population import Population
-from openloop.blocks.store import Budget
 from openloop.core.feedback import Floats
 from openloop.core.protocols import on_host
 from openloop.data.columns import Column, InputTable, choose, named
 from openloop.data.frames import open_frame
 from openloop.errors import PredictionError, quoted
-from openloop.sources import rules
-from openloop.sources.functions import OfIds
-from openloop.sources.recoding import by_id
+from openloop.moments import table_rules
+from openloop.moments.functions import OfIds
+from openloop.moments.recoding import by_id
 from openloop.support.frames import is_frame
 
 NUMBERS = ("score", "rank", "above", "tied")
@@ -64,41 +63,58 @@ class Table:
         """Whether it was made for rankings."""
         return "rank" in self.columns or "above" in self.columns
 
-    def dealt(self, budget: Budget, ids: ReadIds) -> Dealt:
-        """The rows by bucket, whose numbers are checked."""
-        gaps = {role: Gaps() for role in self.numbers}
-        checks: dict[str, Check] = {
-            role: partial(gap.counted, self.table.name, self.columns[role]) for role, gap in gaps.items()
-        }
-        dealt = deal_table(self.table, self.columns, checks, budget, ids)
-        if not dealt.n_rows:
-            raise rules.no_rows(self.table.name)
-        for role, gap in gaps.items():
-            gap.refuse(self.table.name, self.columns[role], role)
-        return dealt
+    def dealt(self, dealer: Dealer, ids: ReadIds) -> DealtTable:
+        """The rows by bucket."""
+        gaps = {role: Gaps(what=self.table.name, column=self.columns[role]) for role in self.numbers}
+        return DealtTable(rows=dealer.deal(self.table, self.columns, gaps, ids), name=self.table.name, gaps=gaps)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class DealtTable:
+    """A table that was dealt, and what is missing in its numbers."""
+
+    rows: Dealt
+    name: str
+    gaps: Mapping[str, Gaps]
+
+    def check(self) -> Dealt:
+        """Its rows, once they are read: refused if there are none, or if numbers are missing."""
+        if not self.rows.n_rows:
+            raise table_rules.no_rows(self.name)
+        for role, gap in self.gaps.items():
+            gap.refuse(role)
+        return self.rows
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Gaps:
     """Numbers of a column that are missing or not finite, over its batches."""
 
+    what: str
+    column: str
     rows: int = 0
     number: int = 0
     first: int = -1
 
-    def counted(self, what: str, name: str, column: pl.Series, _where: str) -> Floats:
+    def __call__(self, column: pl.Series, _where: str) -> Floats:
         """A batch of the column as numbers; -inf ranks below all others."""
-        numbers = rules.written_numbers(what, column.alias(name))
+        numbers = table_rules.written_numbers(self.what, column.alias(self.column))
         bad = np.flatnonzero(~(np.isfinite(numbers) | np.isneginf(numbers)))
         if len(bad) and self.first < 0:
             self.first = self.rows + int(bad[0])
         self.rows, self.number = self.rows + len(numbers), self.number + len(bad)
         return numbers
 
-    def refuse(self, what: str, column: str, role: str) -> None:
+    def add(self, later: Gaps) -> None:
+        """Those of later rows, too."""
+        if self.first < 0 <= later.first:
+            self.first = self.rows + later.first
+        self.rows, self.number = self.rows + later.rows, self.number + later.number
+
+    def refuse(self, role: str) -> None:
         """Refuse what is not finite."""
         if self.number and role not in ("above", "tied"):  # which only scored rows need
-            raise rules.not_finite(what, column, self.number, self.rows, self.first)
+            raise table_rules.not_finite(self.what, self.column, self.number, self.rows, self.first)
 
 
 Model = Answerer | LogColumns | tuple[Table, ...]
@@ -163,9 +179,11 @@ def table_of(what: str, given: Any, columns: Mapping[str, Column]) -> Table:
     if isinstance(given, Table):
         return given
     table = given if isinstance(given, InputTable) else _opened(what, given)
-    counts = rules.count_columns(table, columns)
-    numbers = rules.number_columns(table, columns) if not counts or rules.has_numbers(table, columns) else {}
-    return Table(table=table, columns=rules.id_columns(table, columns) | counts | numbers)
+    counts = table_rules.count_columns(table, columns)
+    numbers = (
+        table_rules.number_columns(table, columns) if not counts or table_rules.has_numbers(table, columns) else {}
+    )
+    return Table(table=table, columns=table_rules.id_columns(table, columns) | counts | numbers)
 
 
 def predictions(
@@ -176,7 +194,7 @@ def predictions(
     Args:
         table: A dataframe of any engine with a row for each pair of user and item.
         score: The column of scores. Without `score` and `rank` both are found by obvious names.
-        rank: The column of ranks, 1, 2, 3 … within each user.
+        rank: The column of ranks, 1, 2, 3 … within each user. Columns `above` and `tied` are found by these names.
         user: The column of users; by default the one of an obvious name.
         item: The column of items, likewise.
 
@@ -199,11 +217,11 @@ def predictions(
     opened_table = _opened("predictions", table)
     numbers = {role: column for role, column in (("score", score), ("rank", rank)) if column is not None}
     chosen = {role: named(opened_table, role, column) for role, column in numbers.items()}
-    return Table(
-        table=opened_table,
-        columns=choose(opened_table, {"user": user, "item": item}, required=rules.SIDES)
-        | (chosen or rules.number_columns(opened_table, {})),
-    )
+    ids, counts = choose(opened_table, {"user": user, "item": item}, required=rules.SIDES), {}
+    if not chosen:
+        counts = rules.count_columns(opened_table, {})
+        chosen = {} if counts and not rules.has_numbers(opened_table, {}) else rules.number_columns(opened_table, {})
+    return Table(table=opened_table, columns=ids | counts | chosen)
 
 
 def _opened(what: str, frame: Any) -> InputTable:
@@ -235,23 +253,29 @@ class Dealing:
 
     models: Mapping[str, ModelTables] = field(default_factory=dict[str, ModelTables])
     ids: Mapping[str, ReadIds] = field(default_factory=dict[str, ReadIds])
+    tables: Sequence[DealtTable] = ()
+
+    def check(self) -> None:
+        """Refuse what is wrong with a table by itself."""
+        for table in self.tables:
+            table.check()
 
 
-def deal_models(models: Mapping[str, Model], budget: Budget, ids_of: Callable[[], ReadIds]) -> Dealing:
+def deal_models(models: Mapping[str, Model], dealer: Dealer, ids_of: Callable[[], ReadIds]) -> Dealing:
     """Read the tables of all models; `ids_of` makes what notes their ids."""
     dealt: dict[str, ModelTables] = {}
     ids: dict[str, ReadIds] = {}
+    tables: list[DealtTable] = []
     for name, model in models.items():
         if isinstance(model, LogColumns):
             dealt[name] = ModelTables(columns={role: f"model {name} {role}" for role in model.columns})
         elif isinstance(model, tuple):
-            scores, ranking = rules.scores_and_ranks(f"model {name!r}", model)
+            scores, ranking = table_rules.scores_and_ranks(f"model {name!r}", model)
             ids[name] = ids_of()
-            first = scores.dealt(budget, ids[name])
-            dealt[name] = ModelTables(
-                scores=first, ranking=first if ranking is scores else ranking.dealt(budget, ids[name])
-            )
-    return Dealing(models=dealt, ids=ids)
+            own = [table.dealt(dealer, ids[name]) for table in dict.fromkeys((scores, ranking))]
+            dealt[name] = ModelTables(scores=own[0].rows, ranking=own[-1].rows)
+            tables += own
+    return Dealing(models=dealt, ids=ids, tables=tables)
 
 
 def numbers_of(model: Any, columns: Mapping[str, Column]) -> set[str]:
@@ -263,7 +287,11 @@ def numbers_of(model: Any, columns: Mapping[str, Column]) -> set[str]:
     if isinstance(model, list | tuple):
         return set[str]().union(*(numbers_of(table, columns) for table in model))  # pyright: ignore[reportUnknownVariableType]
     if isinstance(model, InputTable):
-        return rules.numbers_in(model.columns, columns)
+        return table_rules.numbers_in(model.columns, columns)
     if isinstance(model, Answerer):
         return {"score"}
-    return rules.numbers_in(nw.from_native(model).collect_schema().names(), columns) if is_frame(model) else {"score"}
+    return (
+        table_rules.numbers_in(nw.from_native(model).collect_schema().names(), columns)
+        if is_frame(model)
+        else {"score"}
+    )

@@ -15,8 +15,9 @@ from openloop.core.lists import ListMetric, ListSums
 from openloop.core.metric import Column
 from openloop.core.vocabulary import Int64s, Ints
 from openloop.metrics.lists import mean_cosines
-from openloop.sources.lists import list_notes
-from openloop.sources.rules import unlisted
+from openloop.moments.table_rules import unlisted
+
+TIED = 0.01  # of the users: from here on a note tells how ties were broken
 
 
 class Entries:
@@ -125,3 +126,17 @@ def _cells(lists: Ints, n_items: int) -> Int64s:
     """The entries' flat positions in the grid, ascending."""
     user, place = np.nonzero(lists >= 0)
     return user * np.int64(n_items) + lists[user, place]
+
+
+def list_notes(without: Mapping[str, int], tied: Mapping[str, int], users: int) -> list[str]:
+    """Of how many users a model has no list, and of how many the list ends among tied items."""
+    found: list[str] = []
+    if some := {model: n for model, n in without.items() if n}:
+        found.append(f"users without a list are left out of means over lists: {_counts(some, users)}")
+    if some := {model: n for model, n in tied.items() if n > TIED * users}:
+        found.append(f"lists that end among tied items take those with the smallest ids: {_counts(some, users)}")
+    return found
+
+
+def _counts(found: Mapping[str, int], users: int) -> str:
+    return ", ".join(f"{model} {n:,} of {users:,}" for model, n in found.items())

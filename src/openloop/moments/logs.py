@@ -12,10 +12,9 @@ import numpy as np
 import polars as pl
 
 from openloop.blocks.block import Block
-from openloop.blocks.dealing import ReadIds, deal_feedback, deal_table
+from openloop.blocks.dealing import SIDES, Dealer, LocalDealer, ReadIds, deal_feedback
 from openloop.blocks.joining import Dealt, JoinFacts
 from openloop.blocks.population import IdSet, Population, vocabulary_of
-from openloop.blocks.store import Budget
 from openloop.core.feedback import Array, Feedback, Floats, check_propensities
 from openloop.core.levels import LevelSample
 from openloop.core.positives import only_positives
@@ -28,13 +27,13 @@ from openloop.data.events import pairs_repeat
 from openloop.data.frames import open_frame
 from openloop.data.scanning import Log, pairs_of, scan
 from openloop.errors import AlignmentError, EmptyError, InputError, LeakError, PredictionError, UnknownIdError
+from openloop.moments import remarks, table_rules
+from openloop.moments.balancing import balanced_parts
 from openloop.moments.parts import excluded_share, one_log, other_users, unscaled
+from openloop.moments.question import Question
+from openloop.moments.recoding import by_id
 from openloop.moments.setting import BALANCED, LEVELS, SHARE, P
 from openloop.propensity.checks.by_item import CountModel
-from openloop.sources import remarks, rules
-from openloop.sources.balancing import balanced_parts
-from openloop.sources.question import Question
-from openloop.sources.recoding import by_id
 from openloop.support.frames import is_frame
 from openloop.support.wording import rows_at
 
@@ -61,6 +60,7 @@ class LogInput:
     """What is known of a log before its rows are joined; of a log in memory all, of a scanned one less."""
 
     table: InputTable | None = None  # whose columns may be models
+    names: Mapping[str, str] = {}  # of its columns of ids, which models' tables may have, too
     columns: tuple[str, ...] = ()  # of the blocks, beside ratings
     open_users: bool = False  # whether users of models' tables are users of the population
     weighted: bool = False
@@ -82,6 +82,7 @@ class LogInput:
     n_rows: int = 0
     n_excluded: int | None = None
     way: str = "none"
+    duplicates: str = "error"
     item_rows: Int64s | None = None
     in_memory: Feedback | None = None
     excluded_in_memory: Feedback | None = None
@@ -90,9 +91,14 @@ class LogInput:
         """What notes the ids of its rows."""
         raise NotImplementedError
 
-    def deal(self, models: Mapping[str, str], budget: Budget, ids: ReadIds) -> tuple[Dealt, Dealt | None]:
+    dealer: Dealer
+
+    def deal(self, models: Mapping[str, str], ids: ReadIds) -> tuple[Dealt, Dealt | None]:
         """Its rows and those that are excluded, by bucket; `models` are columns that models are."""
         raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse what is wrong with its rows by themselves, once all are read."""
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
         """The users and items."""
@@ -146,6 +152,7 @@ class FeedbackInput(LogInput):
 
     def __init__(self, log: Feedback, propensities: Any, question: Question) -> None:
         _check_feedback(log, question)
+        self.dealer = self._local = LocalDealer()
         self._log, self._question, self._given = log, question, propensities
         self._exclude: Feedback | None = question.exclude
         if self._exclude is not None and other_users(log, self._exclude):
@@ -173,9 +180,9 @@ class FeedbackInput(LogInput):
     def new_ids(self) -> ReadIds:
         return ReadIds()
 
-    def deal(self, models: Mapping[str, str], budget: Budget, ids: ReadIds) -> tuple[Dealt, Dealt | None]:
+    def deal(self, models: Mapping[str, str], ids: ReadIds) -> tuple[Dealt, Dealt | None]:
         del models, ids  # no column of a Feedback is a model, and its ids are known
-        population = self._population
+        population, budget = self._population, self._local.budget
         dealt = deal_feedback(self._log, self._columns, population, budget)
         return dealt, None if self._exclude is None else deal_feedback(self._exclude, {}, population, budget)
 
@@ -358,7 +365,7 @@ class ColumnOfP:
     weight: float = 0.0  # Σ1/p
     kept: float = 0.0  # Σ1/max(p, floor)
 
-    def checked(self, column: pl.Series, what: str) -> Floats:
+    def __call__(self, column: pl.Series, what: str) -> Floats:
         """The p that weights are computed from."""
         p = values.propensities(column, what)
         if not self.floor:
@@ -368,6 +375,11 @@ class ColumnOfP:
         self.weight, self.kept = self.weight + float((1.0 / p).sum()), self.kept + float((1.0 / used).sum())
         return used
 
+    def add(self, later: ColumnOfP) -> None:
+        """What later rows have, too."""
+        self.rows, self.raised = self.rows + later.rows, self.raised + later.raised
+        self.weight, self.kept = self.weight + later.weight, self.kept + later.kept
+
 
 class ScanInput(LogInput):
     """A log whose rows stay where they are, and one like it that is excluded."""
@@ -375,9 +387,10 @@ class ScanInput(LogInput):
     def __init__(self, log: Log, propensities: Any, question: Question) -> None:
         if question.groups:
             raise InputError("audit: groups= has a label for each row of a log in memory; read the log with ol.read.")
+        self.dealer = _dealer(log)
         self._log, self._question = log, question
         self._exclude: Log | None = None if question.exclude is None else pairs_of(question.exclude, log, "exclude")
-        self.table = log.table
+        self.table, self.names = log.table, {side: log.columns[side] for side in ("user", "item")}
         self._model: Any = None  # what gives p to the rows of each block
         self._p = ColumnOfP(floor=question.floor)
         self._column = self._propensity(propensities)
@@ -385,8 +398,10 @@ class ScanInput(LogInput):
         self.columns = () if self._column is None else (P,)
         self.excludes = self._exclude is not None
         self.open_users = isinstance(log.users, int)
-        self._ids, self._known = ReadIds(), dict[str, Any]()
-        self._split = log.split
+        self._ids, self._excluded_ids, self._known = ReadIds(), ReadIds(), dict[str, Any]()
+        self._dealt: Dealt
+        self._excluded: Dealt | None = None
+        self._split, self.duplicates = log.split, log.duplicates
 
     def _propensity(self, given: Any) -> str | None:
         """The column of p; a model is asked about each block, or was fitted where rows are and adds its column there."""
@@ -420,35 +435,39 @@ class ScanInput(LogInput):
             ids.add(pl.Series(known if known.dtype.kind == "i" else known.tolist()))
         return self._ids
 
-    def deal(self, models: Mapping[str, str], budget: Budget, ids: ReadIds) -> tuple[Dealt, Dealt | None]:
+    def deal(self, models: Mapping[str, str], ids: ReadIds) -> tuple[Dealt, Dealt | None]:
         """The rows by bucket, numbered as they were."""
-        log = self._log
+        log, exclude = self._log, self._exclude
         columns = {role: log.columns[role] for role in ("user", "item", "rating") if role in log.columns}
-        checks: dict[str, Any] = {"rating": values.ratings, P: self._p.checked, "time": values.times}
+        checks: dict[str, Any] = {"rating": values.ratings, P: self._p, "time": values.times}
         if self._column is not None:
             columns[P] = self._column
         if log.duplicates != "error" and "time" in log.columns:
             columns["time"] = log.columns["time"]
         checks |= {role: partial(_numbers, log.table.name) for role in models}
-        dealt = deal_table(
-            self.table, columns | dict(models), checks, budget, ids, numbered=True, positive=log.positive
+        self._dealt = self.dealer.deal(
+            self.table, columns | dict(models), checks, ids, is_log=True, positive=log.positive
         )
-        if not dealt.n_rows:
+        if exclude is not None:
+            pairs = {side: exclude.columns[side] for side in SIDES}
+            self._excluded_ids = ReadIds(sets=ids.sets)
+            self._excluded = self.dealer.deal(exclude.table, pairs, {}, self._excluded_ids, is_log=True)
+        return self._dealt, self._excluded
+
+    def check(self) -> None:
+        """Refuse a log without rows, and ids of two kinds."""
+        log, exclude = self._log, self._exclude
+        if not self._dealt.n_rows:
             raise EmptyError(f"{log.table.name}: no rows; an estimate needs at least one observed cell.")
-        self.n_rows = dealt.n_rows
-        dealt = replace(dealt, duplicates=log.duplicates)
-        if self._exclude is None:
-            return dealt, None
-        pairs = {side: self._exclude.columns[side] for side in ("user", "item")}
-        own = ReadIds(sets=ids.sets)
-        excluded = deal_table(self._exclude.table, pairs, {}, budget, own, numbered=True)
-        self.n_excluded = excluded.n_rows
-        for side, kind in own.kinds.items():
-            if kind != ids.kinds[side]:
+        self.n_rows = self._dealt.n_rows
+        if exclude is None or self._excluded is None:
+            return
+        self.n_excluded = self._excluded.n_rows
+        for side, kind in self._excluded_ids.kinds.items():
+            if kind != self._ids.kinds[side]:
                 raise InputError(
-                    f"{self._exclude.table.name}: its {side} ids are {kind}, the log's {ids.kinds[side]}; cast one side."
+                    f"{exclude.table.name}: its {side} ids are {kind}, the log's {self._ids.kinds[side]}; cast one side."
                 )
-        return dealt, replace(excluded, duplicates="first")
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
         """The known ids, or those that were read; a number counts also users and items that no row shows."""
@@ -478,7 +497,8 @@ class ScanInput(LogInput):
                     f"{rows_at(list(faults.strange))}; pass users= and items= with all ids, or drop those rows."
                 )
             if faults.pairs:
-                raise pairs_repeat(name, faults.pairs, faults.first, list(faults.rows))
+                numbers = list(faults.rows) if isinstance(self.dealer, LocalDealer) else []  # frames of Spark have none
+                raise pairs_repeat(name, faults.pairs, faults.first, numbers)
         self._resolve_split(facts)
 
     def _resolve_split(self, facts: JoinFacts) -> None:
@@ -577,6 +597,15 @@ def native(log: Log) -> Any:
     return log.source
 
 
+def _dealer(log: Log) -> Dealer:
+    """Executors for frames of Spark, if they have openloop; else this machine."""
+    if log.table.frame is None or not log.executors:
+        return LocalDealer()
+    from openloop.blocks.spark import SparkDealer
+
+    return SparkDealer(log.table.frame.sparkSession)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PredictedP:
     """The p of a block's rows by a fitted model."""
@@ -612,4 +641,4 @@ def _counted_from_zero(ids: Vocabulary, n: int, side: str) -> Vocabulary:
 
 
 def _numbers(what: str, column: pl.Series, _where: str) -> Floats:
-    return rules.written_numbers(what, column)
+    return table_rules.written_numbers(what, column)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from openloop.core.feedback import Feedback, Floats
-from openloop.sources import remarks
+from openloop.moments import remarks
 
 
 def unscaled(log: Feedback) -> str:

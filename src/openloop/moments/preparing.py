@@ -11,25 +11,24 @@ import numpy as np
 from openloop.blocks.block import Block, Outcome
 from openloop.blocks.dealing import SIDES, ReadIds
 from openloop.blocks.joining import UNLISTED, Join, JoinFacts, TableFacts
-from openloop.blocks.local import LocalBlocks
+from openloop.blocks.local import Blocks
 from openloop.blocks.population import Population
-from openloop.blocks.store import Budget
 from openloop.core.feedback import Floats
 from openloop.core.metric import default_threshold
 from openloop.core.vocabulary import Int64s
 from openloop.errors import PredictionError, UnknownIdError, listing
 from openloop.metrics.rating import midpoints
+from openloop.moments import remarks, table_rules
 from openloop.moments.facts import LevelCounts
 from openloop.moments.imputation import Imputation
 from openloop.moments.inputs import Answerer, Dealing, LogColumns, Model, deal_models, opened
 from openloop.moments.logs import LogInput, log_input
 from openloop.moments.models import Asked, Masked
+from openloop.moments.question import Question
+from openloop.moments.recoding import told
 from openloop.moments.setting import P, Setting, relevant_places
 from openloop.moments.source import BlockSource, Subject
-from openloop.sources import remarks, rules
-from openloop.sources.question import Question
-from openloop.sources.recoding import told
-from openloop.sources.rules import Coverage
+from openloop.moments.table_rules import Coverage
 
 
 def block_source(
@@ -53,21 +52,21 @@ class _Preparation:
 
     def __init__(self, models: Mapping[str, Any], log: Any, propensities: Any, question: Question) -> None:
         self.question, self.notes = question, list[str]()
-        self.budget = Budget()
         self.log: LogInput = log_input(log, propensities, question)
         self.models: dict[str, Model] = {
-            name: opened(name, model, question.columns, self.log.table) for name, model in models.items()
+            name: opened(name, model, {**self.log.names, **question.columns}, self.log.table)
+            for name, model in models.items()
         }
 
     def source(self) -> tuple[BlockSource, list[str]]:
         """The source, and notes."""
         question = self.question
-        blocks, population, dealing = self._joined()
-        facts = blocks.facts
         try:
+            blocks, population, dealing = self._joined()
+            facts = blocks.facts
             self._refuse(facts, dealing)
             asked = self._asked(population)
-            levels = LevelCounts.of(blocks.map)
+            levels = LevelCounts.of_parts(facts.levels)
             self.log.with_levels(levels.span)
             p = self.log.fit(facts, population, self.notes)
             threshold = default_threshold(levels.values) if question.threshold is None else float(question.threshold)
@@ -81,14 +80,14 @@ class _Preparation:
                 blocks, population, asked, coverage, levels, threshold, facts, said, dropped, filled
             )
         except BaseException:
-            blocks.close()
+            self.budget.close()
             raise
         source = BlockSource(subject)
         return source, self._all_notes(source, asked, facts, said)
 
     # -- reading and joining ---------------------------------------------------------------------------------
 
-    def _joined(self) -> tuple[LocalBlocks, Population, Dealing]:
+    def _joined(self) -> tuple[Blocks, Population, Dealing]:
         """All tables read once, and joined."""
         log, question = self.log, self.question
         columns = {
@@ -98,7 +97,7 @@ class _Preparation:
             for role, column in model.columns.items()
         }
         ids = log.new_ids()
-        dealt, exclude = log.deal(columns, self.budget, ids)
+        dealt, exclude = log.deal(columns, ids)
         shared_users = ids.sets.get("user") if log.open_users else None
         shared_items = ids.sets.get("item")
 
@@ -106,13 +105,16 @@ class _Preparation:
             sets = {"user": shared_users, "item": shared_items}
             return ReadIds(sets={side: ids for side, ids in sets.items() if ids is not None})
 
-        dealing = deal_models(self.models, self.budget, ids_of)
+        dealing = deal_models(self.models, log.dealer, ids_of)
+        log.dealer.finish()
+        log.check()
+        dealing.check()
         population = log.population(ids, self.notes)
         join = Join(
             population=population, log=dealt, exclude=exclude, models=dealing.models,
-            columns=(*log.columns,), kinds=frozenset(question.kinds), keep=question.keeps_tables,
+            columns=(*log.columns,), kinds=frozenset(question.kinds), keep=question.keeps_tables, duplicates=log.duplicates,
         )  # fmt: skip
-        return LocalBlocks(join, self.budget), population, dealing
+        return log.dealer.join(join), population, dealing
 
     def _refuse(self, facts: JoinFacts, dealing: Dealing) -> None:
         """Refuse what the join found, the log first; in the words that do not depend on where rows are."""
@@ -122,15 +124,15 @@ class _Preparation:
             if name in dealing.ids:
                 _refuse_strangers(what, found, self.log, dealing.ids[name])
             if found.repeats:
-                raise PredictionError(rules.pairs_twice(what, found.repeats, found.repeated))
+                raise PredictionError(table_rules.pairs_twice(what, found.repeats, found.repeated))
             if found.bad_ranks:
-                raise rules.bad_ranks(what)
+                raise table_rules.bad_ranks(what)
             if found.bad_counts:
-                raise rules.bad_counts(what, ("above", "tied"), found.bad_counts)
+                raise table_rules.bad_counts(what, ("above", "tied"), found.bad_counts)
             if found.uncounted and found.most:
-                raise rules.incomplete(what, f"{found.uncounted:,} scored rows have no counts")
+                raise table_rules.incomplete(what, f"{found.uncounted:,} scored rows have no counts")
             if found.excluded and not self.question.checked:
-                raise rules.ranks_excluded(what, found.excluded)
+                raise table_rules.ranks_excluded(what, found.excluded)
             if strange := _strangers(what, found):
                 self.notes.append(strange)
 
@@ -145,7 +147,7 @@ class _Preparation:
         }
 
     def _ask(
-        self, blocks: LocalBlocks, asked: Mapping[str, Asked], population: Population, threshold: float, p: Any
+        self, blocks: Blocks, asked: Mapping[str, Asked], population: Population, threshold: float, p: Any
     ) -> _Said:
         """Ask the models that are no tables, and put what lists leave out below them."""
         facts, said = blocks.facts, _Said(tables=dict(blocks.facts.tables))
@@ -188,7 +190,7 @@ class _Preparation:
         return served
 
     def _without_gaps(
-        self, blocks: LocalBlocks, predicted: set[str], said: _Said, levels: LevelCounts
+        self, blocks: Blocks, predicted: set[str], said: _Said, levels: LevelCounts
     ) -> tuple[int, dict[str, int]]:
         """Rows that some model does not predict are refused, dropped or filled."""
         gaps = {
@@ -200,14 +202,14 @@ class _Preparation:
         if missing == "error":
             name = next(iter(gaps))
             users = [user for (user,) in said.tables[name].lacking_users]
-            raise rules.not_predicted(f"model {name!r}", gaps[name], self.log.n_rows, users)
+            raise table_rules.not_predicted(f"model {name!r}", gaps[name], self.log.n_rows, users)
         if missing == "worst":
             low, high = levels.span
             _run(blocks.update(Filling(models=tuple(gaps), low=low, high=high)))
-            self.notes.append(rules.missing_note(missing, gaps, 0))
+            self.notes.append(table_rules.missing_note(missing, gaps, 0))
             return 0, gaps
         dropped = sum(blocks.update(Dropping(models=tuple(gaps))))
-        self.notes.append(rules.missing_note(missing, gaps, dropped))
+        self.notes.append(table_rules.missing_note(missing, gaps, dropped))
         return dropped, {}
 
     def _coverage(self, name: str, found: TableFacts, is_predicted: bool, population: Population) -> Coverage:
@@ -231,7 +233,7 @@ class _Preparation:
     # -- what is scored --------------------------------------------------------------------------------------
 
     def _subject(
-        self, blocks: LocalBlocks, population: Population, asked: Mapping[str, Asked], coverage: Mapping[str, Coverage],
+        self, blocks: Blocks, population: Population, asked: Mapping[str, Asked], coverage: Mapping[str, Coverage],
         levels: LevelCounts, threshold: float, facts: JoinFacts, said: _Said, dropped: int, filled: Mapping[str, int],
     ) -> Subject:  # fmt: skip
         question, log = self.question, self.log
@@ -262,7 +264,7 @@ class _Preparation:
             exclude=log.excluded_in_memory,
         )  # fmt: skip
 
-    def _check_metrics(self, blocks: LocalBlocks, predicted: Sequence[str]) -> None:
+    def _check_metrics(self, blocks: Blocks, predicted: Sequence[str]) -> None:
         """Some metrics take predictions of a certain kind only, as 0 and 1."""
         checks = [m.check for m in self.question.measures if m.check is not None]
         if checks:

@@ -24,8 +24,8 @@ from openloop.moments.imputation import Imputation, imputed
 from openloop.moments.requests import Request
 from openloop.moments.rows import Rows, base_sums, gains, sums
 from openloop.moments.setting import Setting, Strata
+from openloop.moments.terms import POWERS, shared_key
 from openloop.moments.tilting import Tilter, clusters_of, dealt_to_clusters
-from openloop.sources.terms import POWERS, shared_key
 
 Key = tuple[Any, ...]  # what a sum is a sum of
 

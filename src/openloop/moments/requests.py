@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from openloop.core.metric import Metric
 from openloop.moments.setting import Strata
-from openloop.sources.terms import Needed
+from openloop.moments.terms import Needed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

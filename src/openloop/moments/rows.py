@@ -19,7 +19,7 @@ from openloop.core.moments import SUMS
 from openloop.core.vocabulary import Int64s, Ints
 from openloop.kernels import ties
 from openloop.kernels.powers import Weighted, power_sums, run_sums
-from openloop.sources.terms import Needed, shared_key, terms
+from openloop.moments.terms import Needed, shared_key, terms
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

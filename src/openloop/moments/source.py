@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, lru_cache, partial
 from typing import Any, TypeVar
 
 import numpy as np
 
 from openloop.blocks.block import Block, Outcome
 from openloop.blocks.local import Blocks
+from openloop.blocks.passes import Together
 from openloop.blocks.population import Population
 from openloop.core.covariates import Covariates
 from openloop.core.feedback import Array, Feedback, Floats
@@ -24,6 +25,8 @@ from openloop.errors import InputError
 from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method
 from openloop.metrics.rating import MAX_LEVELS
+from openloop.moments import remarks
+from openloop.moments.balancing import with_leverage
 from openloop.moments.facts import (
     LevelCounts,
     PropensitySteps,
@@ -39,19 +42,17 @@ from openloop.moments.facts import (
 from openloop.moments.imputation import Imputation
 from openloop.moments.lists import BlockLists
 from openloop.moments.models import Asked, Masked, Partial
+from openloop.moments.question import Question
 from openloop.moments.reduction import Key, Reduction, Sums, key_of, names_of, weight_parts, weight_summary
+from openloop.moments.relevance import Relevance
 from openloop.moments.requests import Answers, LogFacts, Request, StrataFacts, strata_names
 from openloop.moments.rows import ArrayColumns, Rows
 from openloop.moments.setting import LEVELS, P, Setting, Strata
+from openloop.moments.table_rules import Coverage, one_score
+from openloop.moments.terms import Common, assemble, paired
+from openloop.moments.tilt_plan import TiltPlan, planned
 from openloop.moments.tilting import RatingScale, Tilter, item_factors, raking_factors, tilted_item_sums
 from openloop.propensity.cell_means import CellMeans
-from openloop.sources import remarks
-from openloop.sources.balancing import with_leverage
-from openloop.sources.question import Question
-from openloop.sources.relevance import Relevance
-from openloop.sources.rules import Coverage, one_score
-from openloop.sources.terms import Common, assemble, paired
-from openloop.sources.tilts import TiltPlan, planned
 
 Result = TypeVar("Result")
 MAX_GRID = 2**28  # cells whose Σ1/π² is worth the wait; above it Hoeffding's interval is not offered
@@ -110,11 +111,14 @@ class BlockSource:
         self.about, self.relevance = cache(self._about), cache(self._relevance)
         self.answers, self.summary = cache(self._answers), cache(self._summary)
         self.mass, self._weight_parts = cache(self._mass), cache(self._parts_of_weights)
-        self._steps = cache(lambda: PropensitySteps(self.over, P)) if subject.setting.weighted else None
+        self.weight_on_rare = cache(self._weight_on_rare)
+        self._steps = cache(partial(PropensitySteps, self.over, P)) if subject.setting.weighted else None
         self._tilter, self._table = cache(self._make_tilter), cache(self._strata_table)
         self._catalogue, self._inverse_squares = cache(self._count_cells), cache(self._sum_inverse_squares)
+        self._scored = lru_cache(maxsize=1)(self._all_scored)
         self.sample, self._common = cache(self._sample_of), cache(self._shared)
         self.setting = subject.setting
+        self._together: Together | None = None
 
     @property
     def form(self) -> str:
@@ -127,7 +131,27 @@ class BlockSource:
 
     def over(self, work: Callable[[Block], Result]) -> Iterator[Result]:
         """What `work` makes of each block."""
-        return self.subject.blocks.map(work)
+        return self.subject.blocks.map(work) if self._together is None else self._together.over(work)
+
+    def ask(self, *questions: Callable[[], Any]) -> None:
+        """Have several questions answered by common passes, where each alone would take one; answers are kept."""
+        self._together = Together(self.subject.blocks.map, len(questions))
+        try:
+            self._together.answer(questions)
+        finally:
+            self._together = None
+
+    def survey(
+        self, metrics: Iterable[Metric], strata: Iterable[Strata], also: Iterable[Callable[[], Any]] = ()
+    ) -> None:
+        """Find by common passes what estimates of these metrics need to know of the log, and what else is asked."""
+        weighted, every = self.setting.weighted, list(dict.fromkeys(strata))
+        questions = [partial(self._weights, *kind) for kind in dict.fromkeys((m.kind, m.on) for m in metrics)]
+        edges = [self._steps] if self._steps is not None and any(isinstance(s, tuple) for s in every) else []
+        self.ask(*questions, *edges, *also)
+        tables = [s for s in every if weighted or isinstance(s, str)]
+        self._found(tables)
+        self.ask(*(partial(self._table, s) for s in tables))
 
     # -- refusals --------------------------------------------------------------------------------------------
 
@@ -160,7 +184,7 @@ class BlockSource:
             if reason is not None:
                 return f"{what}: model {name!r} {reason}"
         if method.imputes and self.subject.imputation is None:
-            return f"{what} needs imputed ratings; pass them as ol.dr(ratings) in estimators=."
+            return f"{what} needs imputed ratings; pass ol.dr(imputed) as the estimator."
         return None
 
     # -- what is told of the log -----------------------------------------------------------------------------
@@ -216,7 +240,7 @@ class BlockSource:
         """The share of scored rows whose users have no list of a model; 0 where it gives no lists."""
         return self.subject.unlisted.get(model, 0.0)
 
-    def weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
+    def _weight_on_rare(self, fewest: int) -> tuple[float, int] | None:
         """The share of Σw on items with fewer rows in the whole log, and the rows on others; None if unknown."""
         if not self.setting.weighted or self.subject.dropped:
             return None
@@ -239,8 +263,7 @@ class BlockSource:
         """The setting with the edges of these strata, which are found where they are new."""
         new = [s for s in dict.fromkeys(strata) if isinstance(s, tuple) and s not in self.setting.edges]
         if new and self._steps is not None:
-            edges = {strata: self._steps().edges(*strata) for strata in new}
-            self.setting = replace(self.setting, edges={**self.setting.edges, **edges})
+            self.setting = replace(self.setting, edges={**self.setting.edges, **self._steps().edges(new)})
         return self.setting
 
     def facts(self, strata: Strata) -> StrataFacts:
@@ -408,17 +431,21 @@ class BlockSource:
 
     def scored(self, metric: Metric, models: Sequence[str]) -> tuple[Rows, list[Outcome]]:
         """The rows that count for a metric, and what each model makes of them."""
-        setting = self.setting
+        rows, outcomes = self._scored(metric.kind, metric.on)
+        return rows, [outcomes[model] for model in models]
 
-        def work(block: Block) -> tuple[Rows, list[Outcome]]:
-            rows, outcomes = setting.rows(block, metric.on), [block.outcomes[m] for m in models]
-            if metric.kind == "cell":
+    def _all_scored(self, kind: str, on: str) -> tuple[Rows, dict[str, Outcome]]:
+        setting, models = self.setting, self.models
+
+        def work(block: Block) -> tuple[Rows, dict[str, Outcome]]:
+            rows, outcomes = setting.rows(block, on), {m: block.outcomes[m] for m in models}
+            if kind == "cell":
                 return rows, outcomes
             counted = np.flatnonzero(rows.relevant > 0)
-            return rows.take(counted), [outcome.take(counted) for outcome in outcomes]
+            return rows.take(counted), {m: outcome.take(counted) for m, outcome in outcomes.items()}
 
         parts = list(self.over(work))
-        outcomes = [Outcome.joined([own[k] for _, own in parts]) for k in range(len(models))]
+        outcomes = {m: Outcome.joined([own[m] for _, own in parts]) for m in models}
         return Rows.joined([rows for rows, _ in parts]), outcomes
 
     def scored_log(self) -> Feedback:
@@ -436,22 +463,17 @@ class BlockSource:
 
         Models rank the same candidates, so with right weights they all have the same.
         """
-        setting = self.setting
+        setting, asked, models = self.setting, self.subject.asked, self.models
 
         def work(block: Block) -> Floats:
             rows, liked = setting.rows(block, "rank"), np.ones(len(block))
             everything = replace(rows, rating=liked, relevant=liked)
             weight = np.asarray(rows.weight())
-            gains = [metric.gain(ArrayColumns(everything, self._ranked(block, m))) for m in self.models]
+            gains = [metric.gain(ArrayColumns(everything, _ranked(block, asked, m))) for m in models]
             return np.stack([rows.by_bucket(weight * gain)[:, 0] for gain in (liked, *gains)], axis=1)  # (b, M + 1)
 
         total = np.concatenate(list(self.over(work))).sum(axis=0)
         return dict(zip(self.models, (total[1:] / total[0]).tolist(), strict=True))
-
-    def _ranked(self, block: Block, model: str) -> Outcome:
-        """Ranks of all rows, also where only those of relevant rows were needed so far."""
-        asked = self.subject.asked.get(model)
-        return block.outcomes[model] if asked is None else asked.ranks(block, np.arange(len(block)))[0]
 
     def lists(self, asked: Question) -> BlockLists:
         """What models list for users, of the candidates of rankings."""
@@ -460,6 +482,11 @@ class BlockSource:
     def _features(self, given: Any) -> Floats | None:
         items = Covariates.of(given, self.subject.population.items, "item")
         return None if items is None else items.values
+
+
+def _ranked(block: Block, models: Mapping[str, Asked], name: str) -> Outcome:
+    """Ranks of all rows, also where only those of relevant rows were needed so far."""
+    return block.outcomes[name] if name not in models else models[name].ranks(block, np.arange(len(block)))[0]
 
 
 def stacked(parts: Iterator[Mapping[Any, Any]]) -> dict[Any, Any]:

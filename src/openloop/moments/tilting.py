@@ -14,7 +14,7 @@ from openloop.core.tilts import Against, TiltedSums, Tilts
 from openloop.core.vocabulary import Int64s, Ints
 from openloop.kernels.reweighting import Owners, Weighting, WeightParts, item_sums, part_sums, tilted_sums
 from openloop.moments.rows import Rows
-from openloop.sources.tilts import GRIDS, TiltPlan, place, popularity_factors, rating_factors
+from openloop.moments.tilt_plan import GRIDS, TiltPlan, place, popularity_factors, rating_factors
 
 Clusters = tuple[Int64s, int]  # the cluster of each user, and how many there are
 

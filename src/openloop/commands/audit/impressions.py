@@ -117,7 +117,7 @@ def run_shown(wanted: ShownRequest, command: str, step: Step = silent) -> Audit:
     named |= {"score": wanted.score, "rank": wanted.rank}
     asked = ShownAuditQuestion(
         metrics=wanted.metrics or None, estimators=wanted.estimators or ESTIMATORS, candidates=wanted.candidates,
-        level=wanted.level, baseline=wanted.baseline, rng=wanted.seed, **named,
+        level=wanted.level, baseline=wanted.baseline, rng=wanted.seed, columns=named,
     )  # fmt: skip
     try:
         found = conduct_shown(models, log, exam, asked, lambda what, done: step(what, 0.4 + 0.6 * done))

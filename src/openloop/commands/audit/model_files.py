@@ -30,7 +30,7 @@ from openloop.errors import (
 from openloop.learners.model_files.vector_tables import is_vector_table
 from openloop.moments.inputs import Answerer, Table, checked_shape
 from openloop.moments.inputs import table_of as opened_table
-from openloop.sources.recoding import partly_by_id
+from openloop.moments.recoding import partly_by_id
 from openloop.support.atomic import FilePath
 
 MODELS, MATRIX = (".safetensors", ".npz"), ".npy"

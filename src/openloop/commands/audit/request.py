@@ -21,8 +21,8 @@ from openloop.data.splitting import Repeats
 from openloop.errors import InputError, LeakError, did_you_mean, listing, quoted
 from openloop.estimators.naming import method
 from openloop.metrics.naming import any_metric
+from openloop.moments.table_rules import MISSING
 from openloop.propensity.naming import FORMS, MODELS, ModelSpec, is_model, sample_of
-from openloop.sources.rules import MISSING
 from openloop.support.atomic import FilePath
 
 SPLITS = ("random", "time", "none")
@@ -318,7 +318,7 @@ def _check_choices(wanted: AuditRequest) -> None:
         any_metric(name)
     for name in wanted.estimators:
         if method(name).imputes:
-            raise InputError(f"--estimator {name}: needs imputed ratings, which only ol.audit(imputation=) takes.")
+            raise InputError(f"--estimator {name}: needs imputed ratings, which only ol.dr takes, in Python.")
 
 
 def _refuse_for_column(wanted: AuditRequest, column: str) -> None:

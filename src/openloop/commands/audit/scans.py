@@ -20,7 +20,6 @@ from openloop.commands.audit.request import (
 from openloop.commands.table_files import suffix
 from openloop.core.feedback import Feedback
 from openloop.data.columns import choose, choose_log, shared
-
 from openloop.data.formats import BROKEN, PARQUET, open_file
 from openloop.data.reading import read
 from openloop.data.scanning import Log

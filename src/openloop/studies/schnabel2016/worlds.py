@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from openloop.blocks.block import Outcome
 from openloop.core.feedback import Array, Floats
 from openloop.data.simulate import MARGINALS, World, assign_marginals, five_predictions, observation_model
 from openloop.data.splitting import split
@@ -19,7 +20,6 @@ from openloop.kernels.ranking import ranks
 from openloop.learners.mf import MF
 from openloop.metrics.naming import metric
 from openloop.metrics.rating import midpoints
-from openloop.blocks.block import Outcome
 from openloop.moments.rows import Rows, gains
 from openloop.studies.kit.grids import EDGES, told
 from openloop.studies.kit.running import Run

@@ -2,41 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from openloop.core.impressions import Impressions
 from openloop.errors import InputError
 from openloop.estimators.shown import ShownMethod, shown_method, shown_metric
 from openloop.support.arguments import check_level
-from openloop.support.fields import fields_named
 
 CANDIDATES = ("all", "shown")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ShownQuestion:
-    """What is asked of rankers and impressions; see `evaluate` for each. Columns are those of a log in a frame."""
+    """What is asked of rankers and impressions; see `evaluate` for each."""
 
     metrics: Sequence[str] | str | None = None
     estimators: Sequence[str | ShownMethod] | str | None = None
     candidates: str = "all"
     level: float = 0.95
-    user: str | bool | None = None
-    item: str | None = None
-    score: str | None = None  # of the models' tables
-    rank: str | None = None
-    request: str | bool | None = None
-    position: str | None = None
-    reward: str | None = None
-    propensity: str | None = None
-    exposure: Sequence[str] | None = None
-    prefix: str | None = None
-    slate: str | None = None
-    shuffled: str | None = None
-    pool: str | None = None
-    max_users: int = 2_000_000
+    columns: Mapping[str, Any] = field(default_factory=dict[str, Any])  # of the models' tables, as far as named
     measures: tuple[str, ...] = field(init=False)
     methods: tuple[ShownMethod, ...] = field(init=False)
 
@@ -51,7 +36,7 @@ class ShownQuestion:
 
     @property
     def imputation(self) -> Any:
-        """Rewards by item, which a doubly robust estimator brings along."""
+        """A reward for each item, which a doubly robust estimator brings along."""
         return next((m.imputation for m in self.methods if m.imputation is not None), None)
 
     @property
@@ -67,18 +52,3 @@ def _listed(name: str, given: Any, default: tuple[str, ...]) -> list[Any]:
     if not found:
         raise InputError(f"evaluate: {name} is empty; name at least one.")
     return found
-
-
-OF_FRAMES = ("position", "reward", "propensity", "exposure", "prefix", "slate", "shuffled", "pool")
-
-
-def refuse_ignored(verb: str, given: Iterable[str], kind: type[Any], log: Any, more: Sequence[str] = ()) -> None:
-    """Refuse options that were given and that impressions have no use for; `more` are used beside the question."""
-    known = {*fields_named(kind), *more}
-    for name in given:
-        if name not in known:
-            raise InputError(f"{verb}: {name}= does not apply: the log is one of impressions; leave it out.")
-        if name in OF_FRAMES and isinstance(log, Impressions):
-            raise InputError(
-                f"{verb}: {name}= does not apply: the log is Impressions, which knows its columns; leave it out."
-            )

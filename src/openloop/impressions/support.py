@@ -17,7 +17,7 @@ class LogSupport:
     """What is there: columns of the log, θ, and what models were given as."""
 
     requests: bool  # the log names them
-    whole: bool  # no request lacks a position between those that it shows
+    gapless: bool  # no request lacks a position between those that it shows
     propensity: bool
     exposure: bool
     prefix: bool
@@ -29,7 +29,6 @@ class LogSupport:
     reorders: bool  # candidates="shown"
     random: str = ""  # a model that was given as probabilities
     unlisted: str = ""  # a model of whose list only the shown items are known
-    in_frame: bool = False  # rows stay in their engine
 
     @property
     def denominator(self) -> str:
@@ -58,7 +57,7 @@ class LogSupport:
             return "the log names no requests, so whole lists are not known; pass request="
         if self.reorders:
             return CONDITIONAL
-        if not self.whole:
+        if not self.gapless:
             return "some requests lack a position, so whole lists are not known"
         if self.random:
             return f"model {self.random!r} is random, and its probability of whole lists is not given"
@@ -73,7 +72,7 @@ class LogSupport:
         return None if self.propensity else "the log has no propensities; pass propensity="
 
     def _pi_reason(self, kind: str) -> str | None:
-        if not self.requests or not self.whole:
+        if not self.requests or not self.gapless:
             return "it needs whole lists, and the log names no requests or lacks positions of some"
         if self.reorders:
             return "it takes shuffled requests alone, and what they show is not what the others show"
@@ -90,10 +89,10 @@ class LogSupport:
                 if self.affine
                 else 'it needs a and b; pass ol.propensity.Examination(method="affine").fit(log)'
             )
-        return "the log names no requests, so what was shown together is not known" if self._apart else None
+        return "the log names no requests, so what was shown together is not known" if self._scattered else None
 
     @property
-    def _apart(self) -> bool:
+    def _scattered(self) -> bool:
         return self.reorders and not self.requests
 
     def _dcg_reason(self, kind: str) -> str | None:
@@ -105,11 +104,9 @@ class LogSupport:
         return reason
 
     def _robust_reason(self, kind: str) -> str | None:
-        if self.in_frame:
-            return "what it imputes is fitted to rows in memory; read the log with ol.read"
         if not self.theta or self.affine:
             return "what it imputes is θ·q; pass ol.propensity.Examination(…).fit(log) or θ as an array"
-        if not self.requests or not self.whole:
+        if not self.requests or not self.gapless:
             return "it needs whole lists, and the log names no requests or lacks positions of some"
         if self.unlisted and not self.reorders:
             return f"model {self.unlisted!r} is known at the shown items only; give its lists as a table"

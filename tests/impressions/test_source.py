@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.source import impression_source
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.source import ShownSource
 from tests.click_cases import log_of, taken, world
 from tests.examples import same
 
@@ -18,7 +18,7 @@ from tests.examples import same
 def source(log=None, models=None, exam=None, **options):
     log = log_of() if log is None else log
     given = world().ranks(log) if models is None else models
-    return impression_source(given, log, world().theta if exam is None else exam, ShownQuestion(**options))
+    return ShownSource(given, log, world().theta if exam is None else exam, ShownQuestion(**options))
 
 
 def certain(table):
@@ -45,20 +45,6 @@ def test_a_mixture_of_rankers_has_the_mixture_of_their_values():
     assert "'mixed'" in found.skipped["clicks", "sips"]
 
 
-def test_the_order_of_rows_does_not_matter():
-    order = np.random.default_rng(0).permutation(log_of().n_requests)
-    rows = np.concatenate([np.arange(3 * n, 3 * n + 3) for n in order])
-    place = np.argsort(order)
-    shuffled = replace(
-        taken(log_of(), np.arange(len(log_of()))),
-        **{name: getattr(log_of(), name)[rows] for name in ("item", "reward", "propensity", "exposure", "prefix")},
-        **{name: getattr(log_of(), name)[order] for name in ("user", "slate", "shuffled", "pool")},
-    )
-    assert place[order[0]] == 0
-    for kind in ("sips", "rips", "iips", "pbm", "pi"):
-        same(source(shuffled).moments("a", kind).wgain, source().moments("a", kind).wgain)
-
-
 def test_support_tells_what_is_there():
     bare = replace(log_of(), propensity=None, exposure=None, prefix=None, slate=None, shuffled=None, pool=None)
     found = source(bare).support
@@ -66,7 +52,7 @@ def test_support_tells_what_is_there():
     assert found.denominator == "shown"
     assert source().support.unlisted == ""
     assert source(models={"a": log_of().position}).support.unlisted == "a"
-    assert not source(taken(log_of(), log_of().position != 2)).support.whole
+    assert not source(taken(log_of(), log_of().position != 2)).support.gapless
 
 
 def test_without_users_intervals_are_over_requests():

@@ -34,11 +34,11 @@ from openloop.moments.facts import LevelCounts
 from openloop.moments.imputation import Imputation, imputed
 from openloop.moments.logs import weight_columns
 from openloop.moments.parts import excluded_share, one_log
+from openloop.moments.question import Question
 from openloop.moments.source import BlockSource
 from openloop.moments.whole import OneBlock, whole_block
 from openloop.propensity.cell_means import CellMeans
 from openloop.propensity.known import Known
-from openloop.sources.question import Question
 
 Codes = npt.NDArray[np.int64]
 Family = tuple[Metric, Method]

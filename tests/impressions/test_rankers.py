@@ -11,8 +11,8 @@ import openloop as ol
 from openloop.core.feedback import Vocabulary
 from openloop.errors import AlignmentError, PredictionError, UnknownIdError
 from openloop.learners import GlobalAverage
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.rankers import ranking
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.rankers import ranking
 from tests.click_cases import log_of, world
 from tests.facts import facts
 

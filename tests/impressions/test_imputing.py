@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.sources.impressions.imputing import SHRINKAGE, ImputedRewards
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.rankers import ranking
+from openloop.impressions.imputing import SHRINKAGE, ImputedRewards
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.rankers import ranking
 from tests.click_cases import cut, log_of, world
 from tests.examples import same
 from tests.facts import facts

@@ -8,8 +8,8 @@ import pytest
 
 from openloop.core.impressions import Impressions
 from openloop.errors import ColumnError, PredictionError, UnknownIdError
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.tables import ranked_lists, read_table, row_probabilities
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.tables import ranked_lists, read_table, row_probabilities
 from tests.facts import facts
 
 

@@ -14,7 +14,7 @@ from openloop.errors import InputError, quoted
 from openloop.estimators.edges import Bins
 from openloop.estimators.naming import Method, method
 from openloop.metrics.naming import any_metric
-from openloop.sources.rules import check_missing
+from openloop.moments.table_rules import check_missing
 from openloop.support.arguments import check_level, is_number
 
 ERRORS = ("users", "cells")

@@ -7,38 +7,40 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Floats
-from openloop.core.impressions import Impressions
 from openloop.core.shown_moments import Examined
 from openloop.errors import InputError
 
 
-def examined_by(given: Any, log: Impressions | None, depth: int) -> Examined | None:
-    """θ of positions 1 … depth from an examination, an array, or None; `log` is None where rows stay in a frame.
+def theta_of(exam: Any, depth: int) -> Floats | None:
+    """θ of positions 1 … depth from an examination or an array; None stays None."""
+    return None if exam is None else _checked(getattr(exam, "theta_", exam), depth)
 
-    Fitted on this very log, θ and the values have common errors, cluster by cluster; on another, independent ones.
+
+def examined_by(exam: Any, theta: Floats | None, fingerprint: str, n_clusters: int) -> Examined | None:
+    """θ with its error: fitted on the log of this fingerprint, θ and the values have common errors, cluster by cluster.
+
+    Fitted on another log, it has independent ones.
     """
-    if given is None:
+    if theta is None:
         return None
-    if not hasattr(given, "theta_"):
-        return Examined(theta=_checked(given, depth))
-    theta, offset = _checked(given.theta_, depth), getattr(given, "offset_", None)
+    offset = getattr(exam, "offset_", None)
     if offset is not None:
-        offset = np.asarray(offset, np.float64)[:depth]
-    parts = _parts(given, depth, affine=offset is not None)
+        offset = np.asarray(offset, np.float64)[: len(theta)]
+    parts = _parts(exam, len(theta), affine=offset is not None)
     if parts is None:
         return Examined(theta=theta, offset=offset)
-    if log is not None and getattr(given, "fingerprint_", None) == log.fingerprint and len(parts) == log.n_clusters:
+    if getattr(exam, "fingerprint_", None) == fingerprint and len(parts) == n_clusters:
         return Examined(theta=theta, offset=offset, influence=parts)
     return Examined(theta=theta, offset=offset, effects=_independent(parts), size=len(parts))
 
 
-def _checked(given: Any, depth: int) -> Floats:
+def _checked(values: Any, depth: int) -> Floats:
     try:
-        theta = np.asarray(given, np.float64)
+        theta = np.asarray(values, np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"evaluate: {type(given).__name__} is not an examination; pass ol.propensity.Examination(…).fit(log), or θ "
-            "as an array."
+            f"evaluate: {type(values).__name__} is not an examination; pass ol.propensity.Examination(…).fit(log), or "
+            "θ as an array."
         ) from error
     if theta.ndim != 1 or len(theta) < depth:
         raise InputError(
@@ -50,15 +52,15 @@ def _checked(given: Any, depth: int) -> Floats:
     return theta[:depth]
 
 
-def _parts(given: Any, depth: int, *, affine: bool) -> Floats | None:
+def _parts(exam: Any, depth: int, *, affine: bool) -> Floats | None:
     """Each cluster's part in the parameters, (U, P); None where they are taken as known."""
-    found = [getattr(given, "influence_", None)]
+    parts = [getattr(exam, "influence_", None)]
     if affine:
-        found.append(getattr(given, "offset_influence_", None))
-    if any(part is None for part in found):
+        parts.append(getattr(exam, "offset_influence_", None))
+    if any(part is None for part in parts):
         return None
-    parts = np.hstack([np.asarray(part, np.float64)[:, :depth] for part in found])
-    return parts if parts.any() else None
+    stacked = np.hstack([np.asarray(part, np.float64)[:, :depth] for part in parts])
+    return stacked if stacked.any() else None
 
 
 def _independent(parts: Floats) -> Floats:

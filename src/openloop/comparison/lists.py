@@ -5,7 +5,7 @@ Where lists come from is the business of arrays and frames; here they are sums b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,14 +18,13 @@ from openloop.core.totals import Shifted, smooth
 from openloop.core.weights import Diagnostics
 from openloop.errors import UndefinedError
 from openloop.estimators.weighted import quotient, side_by_side
-from openloop.sources.question import Question
+from openloop.moments.question import Question
 
 NEEDED = {
     "running": "needs the model that others are compared with; write its name after a colon, as in overlap@10:popular",
     "item_features": "needs covariates of the items; read the log with item_features=",
 }
 TRAINED_ON = "popularity, novelty and new items count the rows that models were trained on"
-TIED = 0.01  # of the users: from here on a note tells how ties were broken
 ALL_THERE_IS = "popularity, novelty and new items count the rows of the scored log; pass exclude=train to count those"
 
 
@@ -76,20 +75,6 @@ def described(source: ListSource, asked: Question) -> ListFindings:
     found = {(model, m.name): values[m.name][model] for model in source.models for m in metrics if m.name in values}
     counted = [ALL_THERE_IS if asked.trained is None else TRAINED_ON] if found else []
     return ListFindings(found=found, skipped=skipped, notes=(*counted, *source.notes()))
-
-
-def list_notes(without: Mapping[str, int], tied: Mapping[str, int], users: int) -> list[str]:
-    """Of how many users a model has no list, and of how many the list ends among tied items."""
-    found: list[str] = []
-    if some := {model: n for model, n in without.items() if n}:
-        found.append(f"users without a list are left out of means over lists: {_counts(some, users)}")
-    if some := {model: n for model, n in tied.items() if n > TIED * users}:
-        found.append(f"lists that end among tied items take those with the smallest ids: {_counts(some, users)}")
-    return found
-
-
-def _counts(found: Mapping[str, int], users: int) -> str:
-    return ", ".join(f"{model} {n:,} of {users:,}" for model, n in found.items())
 
 
 def _ungiven(metric: ListMetric, asked: Question) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from openloop.errors import InputError, NameFormatError
-from openloop.sources.impressions.question import ShownQuestion
+from openloop.impressions.question import ShownQuestion
 from tests.facts import facts
 
 

@@ -215,8 +215,8 @@ def ranks_excluded(what: str, number: int) -> PredictionError:
 
 
 def incomplete(what: str, lacks: str) -> PredictionError:
-    """The error of predictions that were declared complete and are not."""
-    return PredictionError(f"{what}: complete=True, but {lacks}; give all, or leave out complete= and give ranks.")
+    """The error of counts of candidates that some scored rows lack."""
+    return PredictionError(f"{what}: {lacks}; give all, or give ranks.")
 
 
 def scores_and_ranks(what: str, tables: Sequence[Any]) -> tuple[Any, Any]:

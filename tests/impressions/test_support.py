@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from openloop.sources.impressions.support import LogSupport
+from openloop.impressions.support import LogSupport
 
 FULL = LogSupport(
-    requests=True, whole=True, propensity=True, exposure=True, prefix=True, slate=True, shuffled=True, pool=True,
+    requests=True, gapless=True, propensity=True, exposure=True, prefix=True, slate=True, shuffled=True, pool=True,
     theta=True, affine=False, reorders=False,
 )  # fmt: skip
 KINDS = ("sips", "rips", "iips", "pi", "pbm", "dcg")
@@ -25,7 +25,7 @@ def test_a_full_log_gives_every_kind():
     ("lacks", "refused", "word"),
     [
         ({"requests": False}, {"sips", "rips", "pi"}, "requests"),
-        ({"whole": False}, {"sips", "rips", "pi"}, "position"),
+        ({"gapless": False}, {"sips", "rips", "pi"}, "position"),
         ({"propensity": False, "exposure": False}, {"iips", "dcg"}, "propensities"),
         ({"prefix": False}, {"rips"}, "prefix="),
         ({"slate": False}, {"sips"}, "slate="),
@@ -48,8 +48,8 @@ def test_what_a_log_lacks_is_refused(lacks, refused, word):
 
 @pytest.mark.parametrize(
     ("lacks", "word"),
-    [({"unlisted": "m"}, "'m'"), ({"in_frame": True}, "ol.read"), ({"theta": False}, "θ"), ({"whole": False}, "lists")],
-    ids=["unlisted", "frame", "theta", "whole"],
+    [({"unlisted": "m"}, "'m'"), ({"theta": False}, "θ"), ({"gapless": False}, "lists")],
+    ids=["unlisted", "theta", "gapless"],
 )
 def test_doubly_robust_forms_need_lists_and_theta(lacks, word):
     assert word in replace(FULL, **lacks).refusal("iips", robust=True)

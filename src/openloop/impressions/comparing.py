@@ -3,61 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from openloop.core.comparison import Comparison, Key
 from openloop.core.estimate import Estimate
-from openloop.core.impressions import Impressions
-from openloop.core.shown_moments import ShownMoments
 from openloop.errors import UndefinedError
 from openloop.estimators.shown import ShownMethod
-from openloop.sources.impressions.question import ShownQuestion
-from openloop.sources.impressions.support import LogSupport
+from openloop.impressions.question import ShownQuestion
+from openloop.impressions.reduction import Kind
+from openloop.impressions.source import ShownSource
+from openloop.impressions.support import LogSupport
 from openloop.support.wording import reasons
 
-Kind = tuple[str, bool]  # of weights, and whether something is imputed
 
-
-class ShownSource(Protocol):
-    """Where rows are reduced."""
-
-    @property
-    def models(self) -> tuple[str, ...]:
-        """The names of the rankers."""
-        ...
-
-    @property
-    def support(self) -> LogSupport:
-        """What the log holds."""
-        ...
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What the reader of the estimates should know."""
-        ...
-
-    def moments(self, model: str, kind: str, *, robust: bool = False) -> ShownMoments:
-        """The moments of one ranker under one kind of weights."""
-        ...
-
-
-def compare_shown(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion) -> Comparison:
-    """Estimate each metric of each ranker by each estimator, from Impressions or from a frame of them."""
-    with ExitStack() as until:
-        return conclude_shown(shown_source(models, log, exam, asked, until), asked)
-
-
-def shown_source(models: Mapping[str, Any], log: Any, exam: Any, asked: ShownQuestion, until: ExitStack) -> ShownSource:
-    """The rankers and the log, checked and ready to be asked for moments `until` what an engine holds is given back."""
-    if isinstance(log, Impressions):
-        from openloop.sources.impressions.source import impression_source
-
-        return impression_source(models, log, exam, asked)
-    from openloop.sources.impressions.frames import frame_source
-
-    return frame_source(models, log, exam, asked, until)
+def compare_shown(models: Mapping[str, Any], log: Any, exam: Any, question: ShownQuestion) -> Comparison:
+    """Estimate each metric of each ranker by each estimator, from Impressions or from a log that is scanned."""
+    with closing(ShownSource(models, log, exam, question)) as source:
+        return conclude_shown(source, question)
 
 
 def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:
@@ -74,6 +38,7 @@ def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:
             else:
                 skipped[metric, method.name] = reason
     estimates: dict[Key, Estimate] = {}
+    source.reduce(families)
     for kind, family in families.items():
         found, lost = _estimates(source, kind, family)
         estimates, out_of_reach = estimates | found, out_of_reach | lost
