@@ -1,6 +1,7 @@
-"""`python -m bench.versus CHECKOUT [case ...] [--quick]`: this tree against another checkout of openloop, in turns.
+"""`python -m bench.versus CHECKOUT [case ...] [--size SIZE]`: this tree against another checkout of openloop, in turns.
 
-Both sides run the cases of this tree; only the `src` that they import differs. The ratio is of the medians.
+Both sides run the cases of this tree; only the `src` that they import differs. The ratio is of the medians of seconds
+of processor, which what else the machine does disturbs least; memory is what the calls themselves took at their peak.
 """
 
 from __future__ import annotations
@@ -10,25 +11,30 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
 from bench import auditing
 from bench.harness import ROOT, Side, make_input, race
 
-ROUNDS = {"full": 5, "quick": 1}
+ROUNDS = {"full": 5, "million": 2, "quick": 1}
 LIMIT = 1.10  # slower than that is told
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A function of a bench module and its arguments; `{size}` stands for "full" or "quick"."""
+    """A function of a bench module and its arguments; `{size}` stands for "full" or "quick".
+
+    `sizes` are what the case has for a size, where that is another; `rounds` are fewer of what takes long.
+    """
 
     call: str
     made: str = "{size}"
     rest: tuple[str, ...] = ()
+    sizes: Mapping[str, str] = field(default_factory=lambda: {"million": "quick"})
+    rounds: int = 5
 
 
 CASES = {
@@ -45,10 +51,13 @@ CASES = {
     "violators": Case(call="bench.violators:ours", rest=("2",)),
     "factorisation": Case(call="bench.factorisation:ours", rest=("3",)),
     "selecting": Case(call="bench.selecting:ours", rest=("{size}",)),
-    "auditing": Case(call="bench.versus:audit", made="{size}"),
+    "auditing": Case(call="bench.versus:audit", sizes={"full": "tenth", "million": "quick"}),
+    "audit of 20 M rows": Case(call="bench.versus:audit", sizes={"million": "tenth"}, rounds=1),
     "import": Case(call="bench.versus:importing"),
+} | {
+    f"scanned, {name}": Case(call=f"bench.scanned:{name}", sizes={}, rounds=2)
+    for name in ("polars", "duckdb", "parquet", "memory", "columns", "group_by")
 }
-SHORTER = {"auditing": {"full": "tenth"}}  # the whole takes a minute per call
 
 
 def make(folder: Path, size: str) -> None:
@@ -66,33 +75,34 @@ def importing(_folder: Path) -> Callable[[], None]:
     return lambda: subprocess.run(command, check=True, env=dict(os.environ)) and None
 
 
-def versus(name: str, other: Path, size: str) -> tuple[float, float]:
-    """Median seconds of this tree and of the other."""
-    case, size = CASES[name], SHORTER.get(name, {}).get(size, size)
+def versus(name: str, other: Path, size: str) -> dict[str, tuple[float, int]]:
+    """Median seconds of processor and bytes of memory of this tree, "here", and of the other, "there"."""
+    case, rounds = CASES[name], min(ROUNDS[size], CASES[name].rounds)
+    size = case.sizes.get(size, size)
     rest = tuple(text.format(size=size) for text in case.rest)
     with tempfile.TemporaryDirectory() as folder:
         if name != "import":
             make_input(case.call.partition(":")[0], Path(folder), case.made.format(size=size))
         sides = {tree: Side(call=case.call, rest=rest, source=root / "src") for tree, root in
                  (("here", ROOT), ("there", other))}  # fmt: skip
-        found = race(sides, Path(folder), ROUNDS["quick" if size == "quick" else "full"])
-    here, there = (median(found[tree].seconds[1:] or found[tree].seconds) for tree in ("here", "there"))
-    return here, there
+        found = race(sides, Path(folder), rounds)
+    return {tree: (median(own.cpu[1:] or own.cpu), own.grown) for tree, own in found.items()}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.versus", description=__doc__)
     parser.add_argument("checkout", type=Path, help="the other tree, which has a folder src")
     parser.add_argument("case", nargs="*", help=f"of {', '.join(CASES)}; none means all")
-    parser.add_argument("--quick", action="store_true", help="small inputs, for a trial")
+    parser.add_argument("--size", choices=list(ROUNDS), default="full", help="of the inputs; quick is for a trial")
     asked = parser.parse_args()
     if not (asked.checkout / "src" / "openloop").is_dir():
         parser.error(f"{asked.checkout} has no src/openloop; give the folder of a checkout")
     for name in asked.case or CASES:
-        here, there = versus(name, asked.checkout.resolve(), "quick" if asked.quick else "full")
-        ratio = here / there
+        found = versus(name, asked.checkout.resolve(), asked.size)
+        sides = "   ".join(f"{tree} {cpu:8.3g} s {grown >> 20:6,} MiB" for tree, (cpu, grown) in found.items())
+        ratio = found["here"][0] / found["there"][0]
         told = f"  slower than {LIMIT}×" if ratio > LIMIT else ""
-        print(f"{name:18} here {here:8.3g} s   there {there:8.3g} s   here/there {ratio:.3f}{told}", flush=True)
+        print(f"{name:20} {sides}   here/there {ratio:.3f}{told}", flush=True)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from openloop.audits.curves import critical, curves, tilted
 from openloop.data.simulate import schnabel_world
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric
-from openloop.sources.question import Question
+from openloop.moments.question import Question
 from tests.audits.cases import found, popular_world
 from tests.examples import same
 

@@ -88,7 +88,6 @@ def test_rows_in_an_engine_are_not_checked_and_give_no_verdict_by_what_a_check_c
     assert one.verdict.level == "none"
     assert "unchecked" in {reason.code for reason in one.verdict.reasons}
     assert one.positions.in_engine
-    assert any("independent" in note for note in one.notes)
     text = page(Subject.of(one))
     assert 'id="positions"' in text
     assert 'id="strata"' not in text

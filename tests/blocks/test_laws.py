@@ -240,7 +240,7 @@ def test_a_table_that_is_refused_leaves_no_file(files, monkeypatch):
 
 @pytest.mark.skipif(os.name != "posix", reason="signals of other systems")
 def test_ctrl_c_while_spilling_leaves_no_file(files, monkeypatch):
-    write, writes = store._File.write, []  # noqa: SLF001
+    write, writes = store._File.write, []
 
     def interrupted(self, frame):
         writes.append(1)
@@ -248,6 +248,6 @@ def test_ctrl_c_while_spilling_leaves_no_file(files, monkeypatch):
             os.kill(os.getpid(), signal.SIGINT)
         return write(self, frame)
 
-    monkeypatch.setattr(store._File, "write", interrupted)  # noqa: SLF001
+    monkeypatch.setattr(store._File, "write", interrupted)
     with pytest.raises(KeyboardInterrupt):
         answers(*scanned(TABLES))

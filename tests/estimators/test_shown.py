@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ from scipy.stats import binom
 
 import openloop as ol
 from openloop.core.impressions import Impressions
-from openloop.core.shown_moments import Examined
 from openloop.errors import NameFormatError, UndefinedError
 from openloop.estimators.shown import METHODS, reach, shown_method, shown_metric
 from openloop.impressions.question import ShownQuestion
@@ -302,13 +302,10 @@ def test_affine_is_right_under_trust_and_pbm_is_not():
     trust = world(model="trust", users=4000)
     log = trust.observe(5)
     a, b = trust.affine
-    asked = ShownQuestion(estimators="affine")
-    source = ShownSource(trust.ranks(log), log, a, asked)
-    source = replace(source, examined=Examined(theta=a, offset=b), support=replace(source.support, affine=True))
-    found = METHODS["affine"].estimate(source.moments("a", "affine"))
+    models, both = trust.ranks(log), SimpleNamespace(theta_=a, offset_=b)
+    found = evaluate(log, both, models, ["affine"])["a", "clicks", "affine"]
     near(found, trust.truth("a"))
-    plain = METHODS["pbm"].estimate(replace(source, examined=Examined(theta=a)).moments("a", "pbm"))
-    assert plain.value < found.value
+    assert evaluate(log, a, models, ["pbm"])["a", "clicks", "pbm"].value < found.value
 
 
 @pytest.mark.parametrize(

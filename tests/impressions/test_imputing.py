@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from openloop.errors import InputError
-from openloop.impressions.imputing import SHRINKAGE, ImputedRewards
+from openloop.impressions.imputing import SHRINKAGE
 from openloop.impressions.question import ShownQuestion
-from openloop.impressions.rankers import ranking
+from openloop.impressions.source import ShownSource
 from tests.click_cases import cut, log_of, world
 from tests.examples import same
 from tests.facts import facts
@@ -16,51 +18,50 @@ from tests.facts import facts
 THETA = world().theta
 
 
-def test_a_users_own_rewards_do_not_count():
-    from dataclasses import replace
+def direct(log, kind="iips", **options):
+    asked = ShownQuestion(estimators=f"{kind}_dr", **options)
+    return ShownSource(world().ranks(log), log, THETA, asked).moments("a", kind, robust=True).direct  # (U,)
 
+
+def listed(log):
+    """The model's list of each user, (U, 6)."""
+    return world().ranks(log)["a"].sort("user", "rank")["item"].to_numpy().reshape(-1, 6)
+
+
+def test_a_users_own_rewards_do_not_count():
     log = log_of()
-    even = log.user[log.request] % 2 == 0
-    other = replace(log, reward=np.where(even, 1.0 - log.reward, log.reward))
-    a, b = (ImputedRewards.fitted(x, THETA) for x in (log, other))
-    same(a.q[0], b.q[0])
-    assert not np.allclose(a.q[1], b.q[1])
+    even = np.arange(log.n_clusters) % 2 == 0
+    other = replace(log, reward=np.where(even[log.user[log.request]], 1.0 - log.reward, log.reward))
+    same(direct(log)[even], direct(other)[even])
+    assert not np.allclose(direct(log)[~even], direct(other)[~even])
 
 
 def test_rates_are_shrunk_to_their_mean():
     log = log_of()
-    rows = (log.user[log.request] % 2 == 1) & (log.item == 4)
-    every = log.user[log.request] % 2 == 1
-    theta = THETA[log.position - 1]
-    mean = log.reward[every].sum() / theta[every].sum()
-    wanted = (log.reward[rows].sum() + SHRINKAGE * mean) / (theta[rows].sum() + SHRINKAGE)
-    same(ImputedRewards.fitted(log, THETA).q[0, [4, 6]], [wanted, mean])
+    odd = log.user[log.request] % 2 == 1
+    reward, theta = np.bincount(log.item, odd * log.reward), np.bincount(log.item, odd * THETA[log.position - 1])
+    mean = reward.sum() / theta.sum()
+    q = (reward + SHRINKAGE * mean) / (theta + SHRINKAGE)
+    wanted = q[listed(log)[:, :3]] @ THETA * np.bincount(log.user)
+    same(direct(log)[::2], wanted[::2])
 
 
-@pytest.mark.parametrize("candidates", ["all", "shown"])
-def test_sums_over_the_models_lists(candidates):
-    log = cut(log_of())
-    depth = log.position[log.request_ptr[1:] - 1]
-    found = ranking("a", world().ranks(log)["a"], log, ShownQuestion(candidates=candidates))
-    imputed = ImputedRewards.given(np.arange(6.0), log)
-    direct, slopes = imputed.of_lists(log, found, THETA, depth)
-    same(direct.sum(), slopes.sum())
-    n = int(np.flatnonzero(depth == 2)[0])
-    own = np.flatnonzero(log.request == n)
-    shown = log.item[own][np.argsort(found.rank[own])]
-    items = shown if found.lists is None else found.lists.lists[log.user[n], :2]
-    same(direct[n], items @ THETA[:2])
+def test_lists_are_cut_where_requests_are():
+    log, q = cut(log_of()), np.arange(6.0)
+    depth = np.arange(3) < log.lengths[:, None]
+    wanted = (q[listed(log)[log.user, :3]] * depth) @ THETA  # (N,)
+    same(direct(log, imputation=q), np.bincount(log.user, wanted))
 
 
 def test_the_list_above_weights_each_term():
-    log = log_of()
-    found = ranking("a", world().ranks(log)["a"], log, ShownQuestion())
-    above = np.random.default_rng(0).random(len(log))
-    direct, _ = ImputedRewards.given(np.arange(6.0), log).of_lists(log, found, THETA, np.full(log.n_requests, 3), above)
-    terms = found.lists.lists[log.user] * THETA  # (N, K): q̂ of item i is i
-    same(direct, terms[:, 0] + above[0::3] * terms[:, 1] + above[1::3] * terms[:, 2])
+    log, q = log_of(), np.arange(6.0)
+    lists = listed(log)[log.user, :3]  # (N, K)
+    hit = np.cumprod(lists == log.item.reshape(-1, 3), axis=1) / log.prefix.reshape(-1, 3)
+    terms = q[lists] * THETA
+    wanted = terms[:, 0] + hit[:, 0] * terms[:, 1] + hit[:, 1] * terms[:, 2]
+    same(direct(log, "rips", imputation=q), np.bincount(log.user, wanted))
 
 
-def test_what_is_given_must_fit():
+def test_what_is_passed_must_fit():
     with pytest.raises(InputError, match=facts(6, "(2,)")):
-        ImputedRewards.given([1.0, 2.0], log_of())
+        direct(log_of(), imputation=[1.0, 2.0])

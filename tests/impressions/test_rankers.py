@@ -10,9 +10,9 @@ import pytest
 import openloop as ol
 from openloop.core.feedback import Vocabulary
 from openloop.errors import AlignmentError, PredictionError, UnknownIdError
-from openloop.learners import GlobalAverage
 from openloop.impressions.question import ShownQuestion
-from openloop.impressions.rankers import ranking
+from openloop.impressions.source import ShownSource
+from openloop.learners import GlobalAverage
 from tests.click_cases import log_of, world
 from tests.facts import facts
 
@@ -59,14 +59,23 @@ def requests():
     return pl.DataFrame({"id": log_of().users.ids[log_of().user], "request": np.arange(log_of().n_requests)})
 
 
+def source(model, log=None, **options):
+    return ShownSource({"a": model}, log_of() if log is None else log, world().theta, ShownQuestion(**options))
+
+
+def ranks(model, log=None, **options):
+    made = source(model, log, **options)
+    made.reduce([])
+    return made.row_ranks()["a"]
+
+
 @pytest.mark.parametrize("candidates", ["all", "shown"])
 @pytest.mark.parametrize("metrics", ["clicks", "dcg"])
 def test_every_form_gives_the_same_ranks(candidates, metrics):
-    asked = ShownQuestion(candidates=candidates, metrics=metrics)
-    found = {name: ranking(name, model, log_of(), asked) for name, model in forms().items()}
-    wanted = found["ranks"].rank
+    found = {name: ranks(model, candidates=candidates, metrics=metrics) for name, model in forms().items()}
+    wanted = found["ranks"]
     for name, other in found.items():
-        np.testing.assert_array_equal(other.rank, wanted, err_msg=name)
+        np.testing.assert_array_equal(other, wanted, err_msg=name)
     order = (
         np.argsort(np.argsort(-all_scores(), axis=1), axis=1)[log_of().user[log_of().request], log_of().item] + 1
     )  # (n,)
@@ -79,15 +88,13 @@ def test_every_form_gives_the_same_ranks(candidates, metrics):
 
 
 def test_an_array_holds_the_ranks_of_rows():
-    wanted = ranking("a", forms()["ranks"], log_of(), ShownQuestion())
-    found = ranking("a", wanted.rank.astype(np.int64), log_of(), ShownQuestion())
-    np.testing.assert_array_equal(found.rank, wanted.rank)
-    assert (found.lists is None, wanted.lists is None) == (True, False)
+    wanted = ranks(forms()["ranks"])
+    np.testing.assert_array_equal(ranks(wanted.astype(np.int64)), wanted)
 
 
 def test_what_is_not_listed_comes_last_as_shown():
     only = np.where(log_of().position == 3, 1, 0).astype(np.int32)
-    found = ranking("a", only, log_of(), ShownQuestion(candidates="shown")).rank.reshape(-1, 3)
+    found = ranks(only, candidates="shown").reshape(-1, 3)
     assert (found == [2, 3, 1]).all()
 
 
@@ -110,60 +117,57 @@ class Other(Model):
 )
 def test_what_is_no_ranker(model, error, told):
     with pytest.raises(error, match=facts(*told)):
-        ranking("a", model, log_of(), ShownQuestion())
+        ranks(model)
 
 
 def test_a_recommender_of_more_ids_is_found_by_id():
     users, items = log_of().users.ids, log_of().items.ids
     scores = np.hstack([all_scores()[::-1], np.full((len(users), 1), 99.0)])  # other rows, and an item more
     known = ol.wrap(scores, users=users[::-1], items=[*items, items.max() + 1])
-    wanted = ranking("a", Model(), log_of(), ShownQuestion())
-    found = ranking("a", known, log_of(), ShownQuestion())
-    np.testing.assert_array_equal(found.rank, wanted.rank)
-    reordered = (ranking("a", model, log_of(), ShownQuestion(candidates="shown")).rank for model in (Model(), known))
-    np.testing.assert_array_equal(*reordered)
+    for candidates in ("all", "shown"):
+        np.testing.assert_array_equal(ranks(known, candidates=candidates), ranks(Model(), candidates=candidates))
 
 
 def test_what_there_is_to_know_of_a_wrapped_model_is_noted():
     users, items = log_of().users.ids, log_of().items.ids
     vectors = np.ones((len(users), 2)), np.ones((len(items), 2))
     known = ol.wrap(vectors, users=users, items=[*items[:-1], items.max() + 1], unknown="zero")
-    found = ranking("a", known, log_of(), ShownQuestion())
-    assert any("model 'a'" in note and f"1 of {len(items)} items" in note for note in found.notes)
+    assert any("model 'a'" in note and f"1 of {len(items)} items" in note for note in source(known).notes)
 
 
 def test_candidates_that_the_log_does_not_name_are_refused():
     small = replace(log_of(), pool=np.full(log_of().n_requests, 4, np.int32))
     with pytest.raises(PredictionError, match=facts("'a'", 6, 'candidates="shown"')):
-        ranking("a", Model(), small, ShownQuestion())
-    assert ranking("a", Model(), small, ShownQuestion(candidates="shown")).rank.min() == 1
+        ranks(Model(), small)
+    assert ranks(Model(), small, candidates="shown").min() == 1
 
 
 def test_a_recommender_needs_users_and_its_methods():
     bare = replace(log_of(), user=None, users=None)
     with pytest.raises(PredictionError, match=facts("users", "none")):
-        ranking("a", Model(), bare, ShownQuestion())
+        ranks(Model(), bare)
 
     class Half:
         def predict(self, user, item):
             return all_scores()[user, item]
 
     with pytest.raises(PredictionError, match=facts("Half", "scores")):
-        ranking("a", Half(), log_of(), ShownQuestion())
+        ranks(Half())
 
 
 def test_a_function_ranks_for_requests_where_no_users_are_logged():
     bare = replace(log_of(), user=None, users=None)
-    found = ranking("a", lambda who, items: -(np.asarray(items) + who) % 6, bare, ShownQuestion())
-    assert found.lists.lists.shape == (log_of().n_requests, 3)
+    rank = ranks(lambda who, items: -((np.asarray(items) + who) % 6), bare)
+    wanted = (log_of().item + log_of().request) % 6 + 1
+    np.testing.assert_array_equal(rank, np.where(wanted <= 3, wanted, 0))
     with pytest.raises(PredictionError, match=facts("neither users nor requests")):
-        ranking("a", lambda _, items: items, replace(bare, requests=None), ShownQuestion())
+        ranks(lambda _, items: items, replace(bare, requests=None))
 
 
 def test_probabilities_have_no_order():
     import polars as pl
 
     table = pl.DataFrame({"user": log_of().users.ids, "item": 0, "position": 1, "probability": 1.0})
-    assert ranking("a", table, log_of(), ShownQuestion()).probability.shape == (len(log_of()), 3)
+    assert source(table).support.random == "a"
     with pytest.raises(PredictionError, match=facts("'a'", 'candidates="shown"')):
-        ranking("a", table, log_of(), ShownQuestion(candidates="shown"))
+        ranks(table, candidates="shown")

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
+from openloop.blocks.store import Budget
 from openloop.errors import DuplicateError, EmptyError, InputError, PredictionError, PropensityError, RatingError
 from openloop.impressions import source
 from tests.click_cases import ALL, apart, cut, log_of, randomised, taken, world
@@ -69,7 +70,6 @@ def case(name):
         log = apart(log_of(users=100), [0.9, 0.5, 0.7])
     elif name == "no users":
         models, log, exam = lists_of_requests(log), bare(log, "user", "users"), world().theta
-        exam = np.asarray(exam)
     elif name == "known":
         models, options = dict(world().rankers), options | {"imputation": np.linspace(0, 1, 6)}
         options |= {"candidates": "shown"}
@@ -127,11 +127,20 @@ def test_blocks_and_the_order_of_rows_change_no_bit(name, monkeypatch):
         assert bits(scanned(log, models, exam, options, seed=blocks)) == bits(wanted)
 
 
+def test_rows_beyond_the_budget_of_memory_go_to_disk_and_give_the_same_bits(monkeypatch):
+    log, models, exam, options = case("full")
+    wanted = scanned(log, models, exam, options)
+    monkeypatch.setattr(source, "Budget", lambda: Budget(0))
+    assert bits(scanned(log, models, exam, options)) == bits(wanted)
+    with pytest.raises(PredictionError, match=facts("'b'", "no list")):
+        scanned(log, models | {"b": models["b"].head(6)}, exam, options)
+
+
 def test_ids_of_text_are_ids():
     log, models, exam, options = case("full")
-    names = ol.Vocabulary.of([f"u{user:05d}" for user in log.users.ids])
+    names = ol.Vocabulary.of([f"u{user:020d}" for user in log.users.ids])
     named = {
-        name: table.with_columns(user=pl.format("u{}", pl.col("user").cast(pl.String).str.zfill(5)))
+        name: table.with_columns(user=pl.format("u{}", pl.col("user").cast(pl.String).str.zfill(20)))
         for name, table in models.items()
     }
     wanted = ol.evaluate(models, log, exam, **options)

@@ -74,6 +74,10 @@ class Dealer(Protocol):
         """The blocks of all that was dealt."""
         ...
 
+    def close(self) -> None:
+        """Give back what was read, and the blocks of it."""
+        ...
+
 
 class LocalDealer:
     """Reads tables on this machine, and keeps them in memory and on disk."""
@@ -100,6 +104,10 @@ class LocalDealer:
     def join(self, join: Join) -> Blocks:
         """The blocks, in threads."""
         return LocalBlocks(join, self.budget)
+
+    def close(self) -> None:
+        """Give memory and disk back."""
+        self.budget.close()
 
 
 def deal_table(

@@ -54,6 +54,7 @@ class SparkDealer:
         self._frames: list[Any] = []
         self._dealt: list[tuple[Dealt, PartRows, Mapping[str, Any], ReadIds]] = []
         self._packed: Any = None
+        self._blocks: SparkBlocks | None = None
 
     def deal(
         self,
@@ -119,7 +120,15 @@ class SparkDealer:
         with _released_on_error(self._packed):
             blocks = SparkBlocks(self._packed.coalesce(max(1, min(self._n_tasks, self._n_parts))), join)
         self._packed.unpersist()
+        self._blocks = blocks
         return blocks
+
+    def close(self) -> None:
+        """Free the memory of executors."""
+        if self._packed is not None:
+            self._packed.unpersist()
+        if self._blocks is not None:
+            self._blocks.close()
 
 
 class SparkBlocks:

@@ -18,6 +18,7 @@ from openloop.data.reading import NO_RATINGS, read
 from openloop.errors import InputError, did_you_mean, quoted
 from openloop.support.arguments import is_number
 
+UNUSED = ("arms", "time")  # columns of impressions that no value needs; the arms of blocks are models
 SPLITS = ("random", "time", "none")
 DUPLICATES = ("error", "first", "last", "mean", "count")
 
@@ -210,7 +211,7 @@ def scan_impressions(source: Any, columns: ShownColumns, form: TextForm, *, cand
     table = table if isinstance(source, str | os.PathLike) else replace(table, name="the log")
     chosen = columns.choose(table)
     return ShownLog(
-        table=table, columns={role: name for role, name in chosen.items() if role != "time"},
+        table=table, columns={role: name for role, name in chosen.items() if role.split()[0] not in UNUSED},
         items=vocabulary(items, "items"), candidates=candidates,
     )  # fmt: skip
 

@@ -1,1 +1,1 @@
-"""What was shown: Impressions or a frame of them and rankers as a source of ShownMoments."""
+"""What was shown: rankers and a log of any engine, in blocks of clusters, as a source of ShownMoments."""

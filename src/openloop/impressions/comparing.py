@@ -24,32 +24,44 @@ def compare_shown(models: Mapping[str, Any], log: Any, exam: Any, question: Show
         return conclude_shown(source, question)
 
 
-def conclude_shown(source: ShownSource, asked: ShownQuestion) -> Comparison:
-    """Every estimate; those of one kind of weights share their moments."""
+def conclude_shown(source: ShownSource, question: ShownQuestion) -> Comparison:
+    """Every estimate, each for all rankers or for none; those of one kind of weights share their moments."""
     skipped: dict[tuple[str, str], str] = {}
     out_of_reach: dict[tuple[str, str], str] = {}
-    families: dict[Kind, list[tuple[str, ShownMethod]]] = {}
-    for metric in asked.measures:
-        for method in asked.methods:
+    defined: dict[tuple[str, ShownMethod], Kind] = {}
+    for metric in question.measures:
+        for method in question.methods:
             kind = "dcg" if metric == "dcg" else method.kind
             reason = method.undefined(metric) or _refused(source.support, metric, method, kind)
             if reason is None:
-                families.setdefault((kind, method.robust), []).append((metric, method))
+                defined[metric, method] = kind, method.robust
             else:
                 skipped[metric, method.name] = reason
     estimates: dict[Key, Estimate] = {}
-    source.reduce(families)
-    for kind, family in families.items():
-        found, lost = _estimates(source, kind, family)
-        estimates, out_of_reach = estimates | found, out_of_reach | lost
+    source.reduce(defined.values())
+    for (metric, method), kind in defined.items():
+        try:
+            estimates |= _of_rankers(source, kind, metric, method)
+        except UndefinedError as error:
+            out_of_reach[metric, method.name] = str(error)
     if not estimates:
         raise _none(skipped, out_of_reach)
-    order = [(m, x, e.name) for m in source.models for x in asked.measures for e in asked.methods]
+    order = [(m, x, e.name) for m in source.models for x in question.measures for e in question.methods]
     return Comparison(
         estimates={key: estimates[key] for key in order if key in estimates}, skipped=skipped | out_of_reach,
-        level=asked.level,
-        better=dict.fromkeys(asked.measures, "higher"), notes=source.notes,
+        level=question.level, better=dict.fromkeys(question.measures, "higher"), notes=source.notes,
     )  # fmt: skip
+
+
+def _of_rankers(source: ShownSource, kind: Kind, metric: str, method: ShownMethod) -> dict[Key, Estimate]:
+    estimates: dict[Key, Estimate] = {}
+    for model in source.models:
+        try:
+            m = source.moments(model, kind[0], robust=kind[1])
+            estimates[model, metric, method.name] = method.estimate(replace(m, metric=metric))
+        except UndefinedError as error:
+            raise UndefinedError(f"{str(error).rstrip('.')} (model {model!r}).") from error
+    return estimates
 
 
 def _none(skipped: Mapping[tuple[str, str], str], out_of_reach: Mapping[tuple[str, str], str]) -> UndefinedError:
@@ -63,22 +75,3 @@ def _none(skipped: Mapping[tuple[str, str], str], out_of_reach: Mapping[tuple[st
 def _refused(support: LogSupport, metric: str, method: ShownMethod, kind: str) -> str | None:
     reason = support.refusal(kind, robust=method.robust)
     return None if reason is None else f"{method.name} of {metric} is undefined: {reason}."
-
-
-def _estimates(
-    source: ShownSource, kind: Kind, family: list[tuple[str, ShownMethod]]
-) -> tuple[dict[Key, Estimate], dict[tuple[str, str], str]]:
-    """The estimates of one kind of weights, each for all rankers or for none."""
-    found: dict[Key, Estimate] = {}
-    lost: dict[tuple[str, str], str] = {}
-    for model in source.models:
-        try:
-            m = source.moments(model, kind[0], robust=kind[1])
-        except UndefinedError as error:
-            return {}, {(metric, method.name): f"model {model!r}: {error}" for metric, method in family}
-        for metric, method in family:
-            try:
-                found[model, metric, method.name] = method.estimate(replace(m, metric=metric))
-            except UndefinedError as error:
-                lost[metric, method.name] = f"{str(error).rstrip('.')} (model {model!r})."
-    return {key: e for key, e in found.items() if key[1:] not in lost}, lost

@@ -6,7 +6,7 @@ A cluster is a user; where the log names none, a request; where it names neither
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,12 @@ class ShownBlock:
     clusters: Ints
     bucket: Array
     buckets: tuple[int, int]  # the first, and the one after the last
+
+    @property
+    def size(self) -> int:
+        """Bytes, without those of ids."""
+        columns = (getattr(self.log, column.name) for column in fields(self.log))
+        return sum(values.nbytes for values in columns if isinstance(values, np.ndarray))
 
     @property
     def n_buckets(self) -> int:

@@ -160,15 +160,15 @@ def _scorer(what: str, model: Any, log: DealtLog, *, reorders: bool) -> tuple[Sc
         return partial(_of_ids, what, model, log.by), ()
     if log.by != "user":
         raise PredictionError(f"{what}: a recommender ranks for users, and the log names none; give lists of requests.")
-    known = by_id(what, model, log.population.users, log.population.items)
-    if not hasattr(known, "predict" if reorders else "scores"):
+    model_by_id = by_id(what, model, log.population.users, log.population.items)
+    if not hasattr(model_by_id, "predict" if reorders else "scores"):
         raise PredictionError(f"{what}: {type(model).__name__} lacks predict or scores, which lists need.")
-    return lambda block: (known, block.clusters), tuple(told(what, known))
+    return lambda block: (model_by_id, block.clusters), tuple(told(what, model_by_id))
 
 
 def _of_ids(what: str, function: Callable[..., Any], side: str, block: ShownBlock) -> tuple[Any, Ints]:
-    asked = OfIds(what=what, function=function, users=block.names(side), items=block.log.items)
-    return asked, np.arange(len(block.clusters), dtype=np.int32)
+    scores = OfIds(what=what, function=function, users=block.names(side), items=block.log.items)
+    return scores, np.arange(len(block.clusters), dtype=np.int32)
 
 
 def _ordered(what: str, scorer: Scorer, block: ShownBlock) -> Ranking:
@@ -195,10 +195,10 @@ def _best(what: str, scorer: Scorer, block: ShownBlock, *, deep: bool) -> Rankin
     depth, step = log.n_items if deep else min(log.depth, log.n_items), max(1, CELLS // log.n_items)
     lists = np.empty((len(owners), depth), np.int32)
     for start in range(0, len(lists), step):
-        some = owners[start : start + step]
-        scores = np.asarray(model.scores(some), np.float64)
-        if scores.shape != (len(some), log.n_items) or bool(np.isnan(scores).any()):
-            raise PredictionError(f"{what}: must score every item of {len(some):,} users; got {scores.shape} or NaN.")
+        few = owners[start : start + step]
+        scores = np.asarray(model.scores(few), np.float64)
+        if scores.shape != (len(few), log.n_items) or bool(np.isnan(scores).any()):
+            raise PredictionError(f"{what}: must score every item of {len(few):,} users; got {scores.shape} or NaN.")
         lists[start : start + step] = best(scores, depth)[0]
     rank = ranks_in_lists(lists, log.cluster, log.request, log.item)
     return Ranking(rank=rank, lists=RankedLists(lists=lists, key=log.cluster))

@@ -19,7 +19,7 @@ from openloop.impressions.examined import examined_by, theta_of
 from openloop.impressions.imputing import FOLDS, ImputedRewards, fitted, fold_rows
 from openloop.impressions.logs import ShownBlock, deal_log
 from openloop.impressions.question import ShownQuestion
-from openloop.impressions.rankers import Ranking, is_row_ranks, ranker, with_ranks
+from openloop.impressions.rankers import Ranker, Ranking, is_row_ranks, ranker, with_ranks
 from openloop.impressions.reduction import Kind, ShownReduction, ShownSums
 from openloop.impressions.support import LogSupport
 
@@ -41,20 +41,31 @@ class ShownSource:
 
     def __init__(self, models: Mapping[str, Any], log: Any, exam: Any, question: ShownQuestion) -> None:
         self.models, self.log = tuple(models), log if isinstance(log, Impressions) else None
-        self._question, budget = question, Budget()
+        self._question, self._budget = question, Budget()
         ranks = {name: model for name, model in models.items() if is_row_ranks(model)}
-        self._log = deal_log(with_ranks(log, ranks), budget)
-        rows = self._log.dealt.store.rows
-        self._bounds = [(first, last) for first, last in bounds(rows) if rows[first:last].any()]
-        self._rankers = {
-            name: ranker(name, model, self._log, question, budget, ranks) for name, model in models.items()
-        }
-        theta = theta_of(exam, len(self._log.rows))
+        self._log = deal_log(with_ranks(log, ranks), self._budget)
+        self._rankers: dict[str, Ranker] = {}
+        self._blocks: dict[int, ShownBlock] = {}
+        self._counts: dict[bool, list[Floats]] = {}  # requests and shown rows, of shuffled requests or of all
+        self._moments: dict[tuple[str, Kind], ShownMoments | str] = {}
+        try:
+            for name, model in models.items():
+                self._rankers[name] = ranker(name, model, self._log, question, self._budget, ranks)
+            self._prepare(exam)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, exam: Any) -> None:
+        """What is found once, for all kinds of weights."""
+        counts = self._log.rows
+        sizes = self._log.dealt.store.rows
+        self._bounds = [(first, last) for first, last in bounds(sizes) if sizes[first:last].any()]
+        theta = theta_of(exam, len(counts))
         self._survey = self._surveyed(theta)
         self._examined = examined_by(exam, theta, self._survey.fingerprint, len(self._log.population.users))
         self.support = self._supported()
         # Without requests positions are not equally frequent.
-        counts = self._log.rows
         scale = np.ones(len(counts)) if self.support.requests else np.maximum(counts, 1) / counts.mean()
         self._reduction = ShownReduction(
             examined=self._examined, denominator=self.support.denominator, scale=scale, imputed=self._survey.imputed
@@ -62,17 +73,25 @@ class ShownSource:
         notes = [] if self._log.by == "user" else ["the log names no users: intervals are over requests"]
         notes += [note for made in self._rankers.values() for note in made.notes]
         self.notes = (*notes, *self.support.notes)
-        self._counts: dict[bool, list[Floats]] = {}  # requests and shown rows, of shuffled requests or of all
-        self._moments: dict[tuple[str, Kind], ShownMoments | str] = {}
 
     def close(self) -> None:
         """Give memory and disk back."""
-        for dealt in (self._log.dealt, *(made.table.dealt for made in self._rankers.values() if made.table)):
-            dealt.store.close()
+        for rows in (self._log.dealt, *(made.table.dealt for made in self._rankers.values() if made.table)):
+            rows.store.close()
 
     def _map(self, work: Callable[[ShownBlock], Result]) -> Iterator[Result]:
         """What `work` makes of each block, in their order."""
-        return run_blocks(lambda k: work(self._log.block(*self._bounds[k])), len(self._bounds))
+        return run_blocks(lambda k: work(self._block(k)), len(self._bounds))
+
+    def _block(self, k: int) -> ShownBlock:
+        """A block, which takes the place of its rows while the budget has room."""
+        block = self._blocks.get(k)
+        if block is None:
+            block = self._log.block(*self._bounds[k])
+            if self._budget.reserve(block.size):
+                self._blocks[k] = block
+                self._log.dealt.store.release(*self._bounds[k])
+        return block
 
     # -- what is there ---------------------------------------------------------------------------------------
 
@@ -127,7 +146,7 @@ class ShownSource:
 
     def reduce(self, kinds: Iterable[Kind]) -> None:
         """Reduce the rows to moments of these kinds, in one pass."""
-        kinds = list(kinds)
+        kinds = list(dict.fromkeys(kinds))
 
         def work(block: ShownBlock) -> tuple[Ints, dict[bool, Any], dict[tuple[str, Kind], ShownSums], Any]:
             rankings = {name: made.ranking(block) for name, made in self._rankers.items()}

@@ -25,6 +25,7 @@ from openloop.data.impressions import IDS
 from openloop.errors import ColumnError, InputError, PredictionError, UnknownIdError, listing, quoted
 from openloop.impressions.logs import DealtLog, ShownBlock
 from openloop.impressions.question import ShownQuestion
+from openloop.kernels.joining import match
 from openloop.moments import table_rules
 from openloop.moments.inputs import Gaps
 
@@ -139,8 +140,8 @@ def _id_columns(table: InputTable, question: ShownQuestion) -> tuple[str, dict[s
     columns = shared(table, {role: question.columns.get(role) for role in IDS})
     request = columns.get("request") or next((name for name in table.columns if names_a("request", name)), None)
     side = "user" if request is None else "request"
-    wanted = {"item": columns.get("item"), side: columns.get("user") if request is None else request}
-    chosen = choose(table, wanted, required=("user", "item") if request is None else ("item",))
+    names_of_ids = {"item": columns.get("item"), side: columns.get("user") if request is None else request}
+    chosen = choose(table, names_of_ids, required=("user", "item") if request is None else ("item",))
     return side, {side: chosen[side], "item": chosen["item"]}
 
 
@@ -194,11 +195,10 @@ def _is_wrong(place: Floats) -> bool:
     return bool(np.any((place < 1) | (place > table_rules.LARGEST) | (place != np.floor(place))))
 
 
-def _repeats(owner: Array, value: Array) -> bool:
+def _repeats(owner: Ints, value: Array) -> bool:
     """Whether some owner has a value twice."""
-    places = owner.astype(np.int64) * (int(value.max(initial=0)) + 1) + value
-    places.sort()
-    return bool(np.any(places[1:] == places[:-1]))
+    cells = owner * np.int64(int(value.max(initial=0)) + 1) + value
+    return len(match(cells, cells[:0])[1]) > 0
 
 
 # -- probabilities -------------------------------------------------------------------------------------------
@@ -210,20 +210,16 @@ def row_probabilities(rows: TableRows, block: ShownBlock) -> Floats:
     if _is_wrong(position) or bool(np.any((p < 0) | (p > 1))):
         raise PredictionError(f"{rows.what}: probabilities must lie in [0, 1], and positions be whole numbers from 1.")
     _refuse_sums(rows, position.astype(np.int64), p)
-    log, width = block.log, rows.n_items + 1
-    probability = np.zeros((len(log), log.depth))
-    wanted = rows.key[log.request].astype(np.int64) * width + log.item
-    cells = rows.owner.astype(np.int64) * width + rows.item
-    for k in range(1, log.depth + 1):
-        here = np.flatnonzero(position == k)
-        here = here[np.argsort(cells[here])]
-        cell = cells[here]
-        if bool(np.any((cell[1:] == cell[:-1]) & (cell[1:] % width < rows.n_items))):
-            raise PredictionError(f"{rows.what}: some items have two probabilities at position {k}; keep one of each.")
-        if len(cell):
-            place = np.minimum(np.searchsorted(cell, wanted), len(cell) - 1)
-            probability[:, k - 1] = np.where(cell[place] == wanted, p[here][place], 0.0)
-    return probability
+    log, K = block.log, block.log.depth
+    cells = (rows.owner * np.int64(rows.n_items) + rows.item) * K + position.astype(np.int64) - 1
+    cells[(rows.item == rows.n_items) | (position > K)] = -1
+    shown = (rows.key[log.request] * np.int64(rows.n_items) + log.item) * K
+    place, repeats = match(cells, (shown[:, None] + np.arange(K)).ravel())
+    if len(repeats):
+        raise PredictionError(
+            f"{rows.what}: some items have two probabilities at position {position[repeats[0]]:g}; keep one of each."
+        )
+    return np.append(p, 0.0)[place].reshape(-1, K)
 
 
 def _refuse_sums(rows: TableRows, position: npt.NDArray[np.int64], p: Floats) -> None:

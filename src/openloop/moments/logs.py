@@ -22,7 +22,7 @@ from openloop.core.propensities import Propensities, check_exposure, grid_of, pr
 from openloop.core.protocols import predicted_block
 from openloop.core.vocabulary import Int64s, Vocabulary
 from openloop.data import values
-from openloop.data.columns import InputTable, named
+from openloop.data.columns import PAIR, InputTable, named
 from openloop.data.events import pairs_repeat
 from openloop.data.frames import open_frame
 from openloop.data.scanning import Log, pairs_of, scan
@@ -390,7 +390,8 @@ class ScanInput(LogInput):
         self.dealer = _dealer(log)
         self._log, self._question = log, question
         self._exclude: Log | None = None if question.exclude is None else pairs_of(question.exclude, log, "exclude")
-        self.table, self.names = log.table, {side: log.columns[side] for side in ("user", "item")}
+        self.table = log.table
+        self.names = {side: log.columns[side] for side in PAIR} if log.table.headed else {}
         self._model: Any = None  # what gives p to the rows of each block
         self._p = ColumnOfP(floor=question.floor)
         self._column = self._propensity(propensities)

@@ -53,9 +53,9 @@ class _Preparation:
     def __init__(self, models: Mapping[str, Any], log: Any, propensities: Any, question: Question) -> None:
         self.question, self.notes = question, list[str]()
         self.log: LogInput = log_input(log, propensities, question)
+        columns = {**self.log.names, **question.columns}
         self.models: dict[str, Model] = {
-            name: opened(name, model, {**self.log.names, **question.columns}, self.log.table)
-            for name, model in models.items()
+            name: opened(name, model, columns, self.log.table) for name, model in models.items()
         }
 
     def source(self) -> tuple[BlockSource, list[str]]:
@@ -80,7 +80,7 @@ class _Preparation:
                 blocks, population, asked, coverage, levels, threshold, facts, said, dropped, filled
             )
         except BaseException:
-            self.budget.close()
+            self.log.dealer.close()
             raise
         source = BlockSource(subject)
         return source, self._all_notes(source, asked, facts, said)

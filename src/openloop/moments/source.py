@@ -184,7 +184,11 @@ class BlockSource:
             if reason is not None:
                 return f"{what}: model {name!r} {reason}"
         if method.imputes and self.subject.imputation is None:
+<<<<<<< HEAD
             return f"{what} needs imputed ratings; pass ol.dr(imputed) as the estimator."
+=======
+            return f"{what} needs imputed ratings; pass them as ol.dr(ratings) in estimators=."
+>>>>>>> blocks
         return None
 
     # -- what is told of the log -----------------------------------------------------------------------------
