@@ -152,7 +152,7 @@ def _parted(folder: Path, *frames: Any) -> Any:
     from openloop.evaluation import prepared
 
     by_user = import_module("openloop.sources.frames.parting").by_user
-    question: Any = import_module("openloop.sources.question").Question
+    question: Any = import_module("openloop.moments.question").Question
     with ExitStack() as until:
         (log, a, b), parts = by_user(frames, until)
         asked = question(

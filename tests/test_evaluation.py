@@ -30,6 +30,11 @@ LOG = WORLD.observe(1)
 MODELS = {"a": WORLD.predictions["a"], "b": WORLD.predictions["b"]}
 GUESS = np.full(WORLD.ratings.shape, 3.0)
 
+
+def imputing(imputation, estimators=ESTIMATORS):
+    return [ol.dr(imputation) if name == "dr" else name for name in estimators]
+
+
 # -- Figure 1 ------------------------------------------------------------------------------------------------
 
 
@@ -56,9 +61,8 @@ def test_naive_prefers_the_worse_model_and_ips_and_snips_the_better(name):
 @pytest.mark.parametrize("name", CELL)
 def test_certain_propensities_and_a_complete_log_make_every_estimator_naive(name):
     estimators = ["ips", "snips", "clipped", "clipped@1", "stratified", "stratified@3:observed", "dr"]
-    result = ol.evaluate(
-        MODELS, WORLD.everything(), metrics=[name], estimators=["naive", *estimators], imputation=GUESS
-    )
+    asked = imputing(GUESS, ["naive", *estimators])
+    result = ol.evaluate(MODELS, WORLD.everything(), metrics=[name], estimators=asked)
     for model in MODELS:
         plain = result[model, name, "naive"]
         for estimator in estimators:
@@ -89,7 +93,7 @@ def test_the_order_of_the_input_changes_nothing():
     mixed = Feedback.from_arrays(
         LOG.user[mix], LOG.item[mix], LOG.rating[mix], users=30, items=12, propensity=LOG.propensity[mix]
     )
-    options = {"metrics": METRICS, "estimators": ESTIMATORS, "imputation": GUESS}
+    options = {"metrics": METRICS, "estimators": imputing(GUESS)}
     one, other = (ol.evaluate(MODELS, log, **options) for log in (LOG, mixed))
     for key, estimate in one.estimates.items():
         assert other[key].value == estimate.value
@@ -108,10 +112,10 @@ def test_renumbering_users_and_items_changes_nothing():
         found[np.ix_(users, items)] = grid
         return found
 
-    options = {"metrics": METRICS, "estimators": ESTIMATORS}
-    one = ol.evaluate(MODELS, LOG, imputation=WORLD.ratings * 0.5 + 1, **options)
+    imputed = WORLD.ratings * 0.5 + 1
+    one = ol.evaluate(MODELS, LOG, metrics=METRICS, estimators=imputing(imputed))
     other = ol.evaluate(
-        {m: move(s) for m, s in MODELS.items()}, moved, imputation=move(WORLD.ratings * 0.5 + 1), **options
+        {m: move(s) for m, s in MODELS.items()}, moved, metrics=METRICS, estimators=imputing(move(imputed))
     )
     for key, estimate in one.estimates.items():
         same(other[key].value, estimate.value, err_msg=str(key))
@@ -195,7 +199,7 @@ def test_an_undefined_combination_is_skipped_and_an_error_when_alone():
     "options",
     [
         {"models": {}}, {"metrics": []}, {"estimators": []}, {"level": 95}, {"missing": "zero"}, {"pairs": "some"},
-        {"pairs": [("a", "zzz")]}, {"rating": "stars"}, {"population": (3, 4)}, {"exclude": 5},
+        {"pairs": [("a", "zzz")]}, {"errors": "items"}, {"exclude": 5},
     ],
 )  # fmt: skip
 def test_options_are_checked(options):
@@ -228,7 +232,7 @@ def logs(draw):
 @settings(max_examples=25)
 def test_no_valid_log_crashes_any_estimator_of_any_metric(case):
     log, models, imputation = case
-    result = ol.evaluate(models, log, metrics=METRICS, estimators=ESTIMATORS, imputation=imputation)
+    result = ol.evaluate(models, log, metrics=METRICS, estimators=imputing(imputation))
     for key, estimate in result.estimates.items():
         assert np.isfinite(estimate.value), key
         assert np.isfinite(estimate.influence).all(), key
@@ -253,7 +257,7 @@ def test_no_valid_split_crashes_with_exclusion(case, data):
     if len(log) < 2:
         return
     train, test = ol.split(log, test=data.draw(st.integers(1, len(log) - 1)), rng=data.draw(st.integers(0, 9)))
-    result = ol.evaluate(models, test, metrics=METRICS, estimators=ESTIMATORS, exclude=train, imputation=imputation)
+    result = ol.evaluate(models, test, metrics=METRICS, estimators=imputing(imputation), exclude=train)
     for key, estimate in result.estimates.items():
         assert np.isfinite(estimate.value), key
         assert np.isfinite(estimate.influence).all(), key
@@ -291,7 +295,7 @@ def test_no_invalid_log_gives_a_number(fault, case):
             columns["user"], columns["item"], columns["rating"], users=log.n_users, items=log.n_items,
             propensity=columns["propensity"],
         )  # fmt: skip
-        options = {"metrics": ["mae"], "estimators": ["naive", "ips", "snips", "dr"], "imputation": imputation}
+        options = {"metrics": ["mae"], "estimators": ["naive", "ips", "snips", ol.dr(imputation)]}
         return ol.evaluate({"m": columns["scores"]}, broken, **options)
 
     with pytest.raises(OpenloopError):

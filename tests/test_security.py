@@ -52,12 +52,11 @@ def test_what_is_forbidden_here_would_be_seen(tmp_path, code):
     assert "forbidden" in forbidden(code, folder=tmp_path).stderr
 
 
-@pytest.mark.parametrize("more", [(), ("--stream",)], ids=["memory", "stream"])
-def test_an_audit_opens_no_socket_and_unpickles_nothing(tmp_path, more):
+def test_an_audit_opens_no_socket_and_unpickles_nothing(tmp_path):
     files = audit_files(tmp_path)
     words = ["audit", files / "log", f"a={files / 'a'}", f"b={files / 'b'}", "--propensity", "p", "--metric", "mae"]
     outputs = ["--json", "x.json", "--report", "x.html"]
-    done = forbidden("from openloop.cli import main; main()", *words, *more, *outputs, folder=tmp_path)
+    done = forbidden("from openloop.cli import main; main()", *words, *outputs, folder=tmp_path)
     assert done.returncode in (0, 3), done.stderr
     assert (tmp_path / "x.html").stat().st_size > 100_000
 

@@ -56,8 +56,11 @@ class Prepared:
         self, pairs: str | Iterable[tuple[str, str]] | None = None, *, tilt: bool = False, step: Step = silent
     ) -> Comparison:
         """Every estimate, the own sums of the pairs and, with `tilt`, those that tell how far weights may be off."""
-        found = conclude(self.source, self.metrics, self.methods, chosen_pairs(self.source.models, pairs), tilt=tilt)
-        found = self._with_lists(self._over(self._refitted(found, step)))
+        chosen = chosen_pairs(self.source.models, pairs)
+        found, lists = self.source.ask(
+            lambda: conclude(self.source, self.metrics, self.methods, chosen, tilt=tilt), self._lists
+        )
+        found = _with_lists(self._over(self._refitted(found, step)), lists)
         if not found.estimates and (self.metrics or not found.lists):
             raise UndefinedError(" ".join(self._why_nothing(found.skipped)))
         order = [(m, x.name, e.name) for m in self.source.models for x in self.metrics for e in self.methods]
@@ -78,12 +81,9 @@ class Prepared:
         overlooked = [f"{note[0].upper()}{note[1:]}." for note in self.notes if note == NO_RATINGS]
         return [*reasons(usual), *overlooked]
 
-    def _with_lists(self, found: Comparison) -> Comparison:
-        if not self.asked.list_measures:
-            return found
-        seen = described(self.source.lists(self.asked), self.asked)
-        skipped, notes = found.skipped | seen.skipped, (*found.notes, *seen.notes)
-        return replace(found, lists=seen.found, skipped=skipped, notes=notes)
+    def _lists(self) -> Any:
+        """What the lists are like, where it is asked for."""
+        return described(self.source.lists(self.asked), self.asked) if self.asked.list_measures else None
 
     def _over(self, found: Comparison) -> Comparison:
         """Intervals over cells where those are asked for, and known."""
@@ -103,6 +103,13 @@ class Prepared:
                 step("fitting the propensities again", 0.1 + 0.4 * done / again.replicates)
 
             return again.applied(found, [(m, e) for m in self.metrics for e in self.methods], tell)
+
+
+def _with_lists(found: Comparison, lists: Any) -> Comparison:
+    if lists is None:
+        return found
+    skipped, notes = found.skipped | lists.skipped, (*found.notes, *lists.notes)
+    return replace(found, lists=lists.found, skipped=skipped, notes=notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

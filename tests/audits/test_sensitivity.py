@@ -13,10 +13,10 @@ from openloop.audits.contrasts import contrasts
 from openloop.audits.sensitivity import tilted_curve, tilted_curves, with_limits
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric
-from openloop.moments.rows import gains
-from openloop.moments.whole import whole_block
 from openloop.moments.question import Question
+from openloop.moments.rows import gains
 from openloop.moments.tilt_plan import KAPPAS, RHOS
+from openloop.moments.whole import whole_block
 from tests.examples import same
 
 USERS, ITEMS = 200, 60

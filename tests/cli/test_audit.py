@@ -82,7 +82,7 @@ def test_the_command_gives_the_numbers_of_the_library(tmp_path, kind, answer):
     region = np.array(["north" if u % 3 else "south" for u in files.test.user])
     found = judge(
         SCORES, files.test, exclude=files.train, metrics=["ndcg@5", "mae"], strata=[3], groups={"region": region},
-        open_loop=files.sample,
+        sample=files.sample,
     )  # fmt: skip
     assert_numbers(content, found)
     assert code == (0 if found.verdict.supported else 3)
@@ -124,15 +124,17 @@ def test_scores_and_a_list_under_one_name_are_one_model(files):
     assert_numbers(json.loads(done.stdout), found)
 
 
-def test_a_stream_says_what_memory_says(files):
+def test_scanned_files_say_what_memory_says(files, monkeypatch):
     given = words(files, *MAE, "--exclude", files / "train", "--json", "-", "--no-check")
-    here, there = (json.loads(run(*given, way).stdout) for way in ("--no-stream", "--stream"))
+    here = json.loads(run(*given).stdout)
+    monkeypatch.setattr("openloop.commands.audit.scans.free_memory", lambda: 0)
+    there = json.loads(run(*given).stdout)
     assert set(estimates(here)) == set(estimates(there))
     for key, told in estimates(here).items():
         assert estimates(there)[key]["value"] == pytest.approx(told["value"])
         assert estimates(there)[key]["stderr"] == pytest.approx(told["stderr"])
     assert there["verdict"] == here["verdict"]
-    assert there["setting"]["log"].endswith("streamed from disk")
+    assert there["setting"]["log"].endswith("scanned")
 
 
 # -- what is said --------------------------------------------------------------------------------------------
@@ -179,7 +181,7 @@ def test_the_exit_code_says_whether_the_log_supports_a_choice(files, tmp_path, m
 WRONG = {
     ("--split", "time"): ("--split time", "--exclude"),
     ("--metric", "ndgc@5"): ("ndgc@5",),
-    ("--estimator", "dr"): ("--estimator dr", "imputation="),
+    ("--estimator", "dr"): ("--estimator dr", "ol.dr"),
     ("--propensity", "q"): ("--propensity", "'q'", "column"),
     ("--propensity", "naive-bayes"): ("naive-bayes=SAMPLE",),
     ("--propensity", "uniform=x"): ("uniform=x", "naive-bayes"),
@@ -197,7 +199,6 @@ WRONG = {
     ("--report", "r.pdf"): ("--report", "r.pdf", ".html"),
     ("--report", "none/r.html"): ("--report", "none", "writable"),
     ("--report", "-"): ("--report", ".html"),
-    ("--stream", *P, "--strata", "region"): ("--stream", "--strata region"),
     ("c=none.csv",): ("none.csv", "no such"),
     ("c.csv",): ("'c.csv'", "'c=c.csv'"),
 }

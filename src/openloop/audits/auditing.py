@@ -259,12 +259,15 @@ def _evidence(ready: Prepared, result: Comparison, asked: AuditQuestion, basis: 
     judged = [m for m in ready.metrics if m.name in result.metrics]
     weighted = ready.source.summary(all_rows("prediction")) is not None and not basis.clicks
     kept = {by: s for by, s in asked.groupings.items() if weighted or isinstance(s, str)}
-    tables = strata_tables(ready.source, result, judged, kept)
-    found = {
-        (m.name, e): with_limits(result, with_gamma(ready.source, m, contrasts(result, m.name, e, asked.baseline)))
-        for m in judged
-        for e in estimators_of(result, m.name)
-    }
+
+    def all_contrasts() -> dict[tuple[str, str], Any]:
+        return {
+            (m.name, e): with_limits(result, with_gamma(ready.source, m, contrasts(result, m.name, e, asked.baseline)))
+            for m in judged
+            for e in estimators_of(result, m.name)
+        }
+
+    tables, found = ready.source.ask(lambda: strata_tables(ready.source, result, judged, kept), all_contrasts)
     best = {
         (m, e): probability_of_being_best({x: result[x, m, e] for x in result.models}, result.better[m], rng=asked.rng)
         for m, e in found

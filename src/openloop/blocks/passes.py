@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from threading import Lock
+from threading import Condition
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -48,47 +48,52 @@ class Works:
 class Together:
     """Questions that are asked at the same time: their passes over blocks become one.
 
-    Each question has a thread, which waits when it needs a pass; once all that are not yet answered wait, the pass is
-    made for all of them.
+    Each question has a thread, which waits when it needs a pass. Once all that are not yet answered wait, the caller's
+    thread makes the pass for all of them.
     """
 
-    def __init__(self, over: Callable[[Callable[[Any], Any]], Iterator[Any]], n_questions: int) -> None:
-        self._over, self._n_open, self._lock = over, n_questions, Lock()
+    def __init__(self, over: Callable[[Callable[[Any], Any]], Iterator[Any]]) -> None:
+        self._over, self._n_open, self._change = over, 0, Condition()
         self._waiting: list[tuple[Callable[[Any], Any], Future[list[Any]]]] = []
 
-    def answer(self, questions: Sequence[Callable[[], Any]]) -> None:
-        """Have all questions answered; the error of the first that has one is raised."""
+    def answer(self, questions: Sequence[Callable[[], Any]]) -> list[Any]:
+        """The answers to all questions; the error of the first that has one is raised."""
+        self._n_open = len(questions)
         with ThreadPoolExecutor(max(len(questions), 1)) as pool:
             answers = [pool.submit(self._answered, question) for question in questions]
-        for answer in answers:
-            answer.result()
+            while waiting := self._all_waiting():
+                self._pass(waiting)
+        return [answer.result() for answer in answers]
 
     def over(self, work: Callable[[Any], Any]) -> Iterator[Any]:
-        """What `work` makes of each block, when the others wait, too."""
+        """What `work` makes of each block, once the others wait, too."""
         results: Future[list[Any]] = Future()
-        with self._lock:
+        with self._change:
             self._waiting.append((work, results))
-            self._pass()
+            self._change.notify_all()
         return iter(results.result())
 
-    def _answered(self, question: Callable[[], Any]) -> None:
+    def _answered(self, question: Callable[[], Any]) -> Any:
         try:
-            question()
+            return question()
         finally:
-            with self._lock:
+            with self._change:
                 self._n_open -= 1
-                self._pass()
+                self._change.notify_all()
 
-    def _pass(self) -> None:
-        """Make the pass if all wait for it."""
-        if not self._waiting or len(self._waiting) < self._n_open:
-            return
-        waiting, self._waiting = self._waiting, []
+    def _all_waiting(self) -> list[tuple[Callable[[Any], Any], Future[list[Any]]]]:
+        """What the open questions wait for, once all of them do; nothing when all are answered."""
+        with self._change:
+            self._change.wait_for(lambda: len(self._waiting) >= self._n_open)
+            waiting, self._waiting = self._waiting, []
+            return waiting
+
+    def _pass(self, waiting: Sequence[tuple[Callable[[Any], Any], Future[list[Any]]]]) -> None:
         try:
             parts = list(self._over(Works([work for work, _ in waiting])))
-        except BaseException as error:  # noqa: BLE001 (every thread that waits raises it)
+        except BaseException as error:
             for _, results in waiting:
                 results.set_exception(error)
-        else:
-            for k, (_, results) in enumerate(waiting):
-                results.set_result([part[k] for part in parts])
+            raise
+        for k, (_, results) in enumerate(waiting):
+            results.set_result([part[k] for part in parts])

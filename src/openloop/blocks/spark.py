@@ -7,6 +7,8 @@ frame is a piece of a table, or a block.
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import sys
 import warnings
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -46,6 +48,7 @@ class SparkDealer:
     """Has the tables of an evaluation read by executors; small tables from elsewhere are sent to them."""
 
     def __init__(self, session: Any) -> None:
+        _check_workers(session)
         self._session = session
         self._n_tasks = PER_CORE * _cores(session)
         self._n_parts = FEWEST
@@ -173,8 +176,28 @@ def _cores(session: Any) -> int:
     """How many tasks run at once, as far as Spark says it."""
     try:
         return int(session.sparkContext.defaultParallelism)
-    except Exception:  # noqa: BLE001 (Spark Connect has no context, and several ways to say so)
+    except Exception:  # noqa: BLE001 (Spark Connect has no context, and says so in several ways)
         return FEWEST // PER_CORE
+
+
+def _check_workers(session: Any) -> None:
+    """Refuse a Python of this machine that cannot run openloop, before Spark tries it and prints what failed."""
+    try:
+        context = session.sparkContext
+        program, is_local = context.pythonExec, context.master.startswith("local")
+    except Exception:  # noqa: BLE001 (as above)
+        return
+    path = shutil.which(program)
+    if not is_local or path == sys.executable:
+        return
+    if path is None:
+        raise _unable(f"there is no program {program!r}")
+    imports = "import sys, pyarrow, openloop; print(*sys.version_info[:2], sep='.')"
+    tried = subprocess.run([path, "-c", imports], capture_output=True, text=True, check=False)  # noqa: S603 (Spark's)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if tried.returncode or tried.stdout.strip() != version:
+        why = tried.stderr.strip().splitlines()[-1:] or [f"Python {tried.stdout.strip()} instead of {version}"]
+        raise _unable(f"{path}: {why[0]}")
 
 
 def _quoted(name: str) -> str:

@@ -133,11 +133,11 @@ class BlockSource:
         """What `work` makes of each block."""
         return self.subject.blocks.map(work) if self._together is None else self._together.over(work)
 
-    def ask(self, *questions: Callable[[], Any]) -> None:
-        """Have several questions answered by common passes, where each alone would take one; answers are kept."""
-        self._together = Together(self.subject.blocks.map, len(questions))
+    def ask(self, *questions: Callable[[], Any]) -> list[Any]:
+        """The answers to several questions, by common passes where each alone would take one."""
+        self._together = Together(self.subject.blocks.map)
         try:
-            self._together.answer(questions)
+            return self._together.answer(questions)
         finally:
             self._together = None
 

@@ -106,7 +106,7 @@ def test_the_population_is_that_of_all_logs(files, tmp_path):
             missing="drop",
         )
     )  # fmt: skip
-    log, train, sample = found.log, found.asked.exclude, found.asked.open_loop
+    log, train, sample = found.log, found.asked.exclude, found.asked.sample
     assert log.users is train.users is sample.users
     assert log.users.ids[0] == 7
     assert set(log.users.ids[log.user]) == set(known.filter(pl.col("uid") < 140)["uid"])
@@ -164,7 +164,6 @@ def test_common_pairs_make_two_logs(files, tmp_path):
 
 def test_without_a_word_propensities_are_the_column_of_that_name_or_logistic(files, tmp_path):
     found = gather(wanted(files))
-    assert found.asked.doubts == ()  # the rules ask how far ratings may matter beyond it
     assert GUESSED in found.notes
     write(rows(files.test).rename({"p": "propensity"}), tmp_path / "own.csv")
     found = gather(wanted(files, log=tmp_path / "own.csv"))
@@ -189,7 +188,6 @@ def test_no_propensities_are_guessed_for_clicks(clicks):
     assert found.asked.exclude.positives
     assert found.propensities is None
     assert found.about_propensity == "none"
-    assert found.asked.doubts == ()
     assert sum("positive" in note for note in found.notes) == 2
 
 

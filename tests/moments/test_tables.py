@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.errors import ColumnError, PredictionError
-from openloop.sources.predictions import from_frames
+from openloop.errors import ColumnError, PredictionError, UndefinedError
 from tests.examples import small_world
 
 WORLD = small_world()
@@ -21,52 +20,8 @@ GRID = pl.DataFrame(
 WHOLE = float(U * I)
 
 
-def read(frame):
-    return from_frames("model 'm'", [frame], LOG, {})
-
-
-def test_a_table_finds_cells_and_says_where_it_has_none():
-    found = read(pl.DataFrame({"user": [1, 0], "item": [2, 3], "score": [0.5, 0.7]}))
-    np.testing.assert_array_equal(found.at(found.score, np.array([3, I + 2, 0])), [0.7, 0.5, np.nan])
-
-
-def test_a_grid_needs_every_cell():
-    np.testing.assert_array_equal(read(GRID).grid("m"), SCORES)
-    with pytest.raises(PredictionError, match=f"needs scores of all {U} × {I} cells, has 5"):
-        read(GRID.head(5)).grid("m")
-
-
-@pytest.mark.parametrize(
-    ("columns", "rows", "metric", "reason"),
-    [
-        (("score", "rank"), WHOLE, "mae", None),
-        (("score", "rank"), WHOLE, "map", None),
-        (("rank",), WHOLE, "map", None),  # a whole ranking serves every metric on ranks
-        (("rank",), WHOLE, "mae", "no scores"),
-        (("rank",), 3, "ndcg@3", None),
-        (("rank",), 3, "ndcg@4", "top-3 list, which serves only @k with k ≤ 3"),
-        (("rank",), 3, "ndcg", "top-3 list"),
-        (("score",), 3, "mae", None),
-        (("score",), 3, "ndcg@3", "neither ranks nor the scores of all"),
-    ],
-)
-def test_which_metrics_a_table_can_serve(columns, rows, metric, reason):
-    frame = GRID.filter(pl.col("rank") <= rows).select("user", "item", *columns)
-    found = read(frame).coverage(WHOLE).refusal(ol.metric(metric))
-    assert found is None if reason is None else reason in found
-
-
-@pytest.mark.parametrize(
-    ("frame", "reason"),
-    [(GRID, None), (GRID.drop("score"), "no scores"), (GRID.filter(pl.col("rank") < 4), "those of every cell")],
-)
-def test_imputation_needs_every_cell(frame, reason):
-    found = read(frame).coverage(WHOLE).refusal(ol.metric("dcg@3"), everywhere=True)
-    assert found is None if reason is None else reason in found
-
-
 def test_the_doubly_robust_estimator_is_left_out_where_a_table_holds_ranks():
-    options = {"metrics": ["dcg@3"], "estimators": ["naive", "dr"], "imputation": np.full((U, I), 3.0)}
+    options = {"metrics": ["dcg@3"], "estimators": ["naive", ol.dr(np.full((U, I), 3.0))]}
     whole = ol.evaluate({"m": GRID.drop("rank")}, LOG, **options)["m", "dcg@3", "dr"]
     assert whole.value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "dcg@3", "dr"].value
     assert "no scores" in ol.evaluate({"m": GRID.drop("score")}, LOG, **options).skipped["dcg@3", "dr"]
@@ -81,7 +36,7 @@ def test_a_table_with_both_serves_ratings_and_rankings():
 def test_columns_of_another_name_are_named():
     frame = GRID.select(client="user", thing="item", score="score")
     options = {"metrics": ["mae"], "estimators": ["naive"]}
-    found = ol.evaluate({"m": frame}, LOG, user="client", item="thing", **options)
+    found = ol.evaluate({"m": ol.predictions(frame, user="client", item="thing")}, LOG, **options)
     assert found["m", "mae", "naive"].value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "mae", "naive"].value
     with pytest.raises(ColumnError, match="'m': no user column"):
         ol.evaluate({"m": frame}, LOG, **options)
@@ -97,28 +52,56 @@ def test_a_list_without_any_scored_row_is_noted():
     assert not any("lists none" in note for note in whole.notes)
 
 
+def evaluated(frame, *metrics, estimators=("naive",)):
+    return ol.evaluate({"m": frame}, LOG, metrics=metrics, estimators=estimators)
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows", "metric", "reason"),
+    [
+        (("score", "rank"), WHOLE, "map", None),
+        (("rank",), WHOLE, "map", None),  # a whole ranking serves every metric on ranks
+        (("rank",), WHOLE, "mae", "no scores"),
+        (("rank",), 3, "ndcg@4", "top-3 list, which serves only @k with k ≤ 3"),
+        (("rank",), 3, "ndcg", "top-3 list"),
+        (("score",), 3, "ndcg@3", "neither ranks nor the scores of all"),
+    ],
+)
+def test_which_metrics_a_table_can_serve(columns, rows, metric, reason):
+    frame = GRID.filter(pl.col("rank") <= rows).select("user", "item", *columns)
+    if reason is None:
+        assert (
+            evaluated(frame, metric)["m", metric, "naive"].value
+            == evaluated(SCORES, metric)["m", metric, "naive"].value
+        )
+    else:
+        with pytest.raises(UndefinedError, match=reason):
+            evaluated(frame, metric)
+
+
 def test_a_list_tells_of_gaps_and_of_users_without_one():
-    top = GRID.filter(pl.col("rank") <= 4)
-    assert read(top).remarks("m", LOG) == ""
-    assert read(GRID.drop("rank")).remarks("m", LOG) == ""
+    top = GRID.filter(pl.col("rank") <= 4).drop("score")
+
+    def told(frame):
+        return [note for note in evaluated(frame, "recall@4").notes if "model 'm'" in note]
+
+    assert told(top) == []
     shown = [int(u) for u in np.unique(LOG.user)]
-    gone = read(top.filter(~pl.col("user").is_in(shown[:2])))
-    assert (
-        gone.remarks("m", LOG) == "model 'm': 2 users with scored rows have no list, so their items count as unlisted"
-    )
-    gaps = read(top.filter((pl.col("user") != 1) | (pl.col("rank") != 1)))
-    assert gaps.remarks("m", LOG) == "model 'm': the lists of 1 users have gaps in their ranks"
-    short = read(top.filter((pl.col("user") != 1) | (pl.col("rank") != 4)))
-    assert short.remarks("m", LOG) == ""  # shorter than others, and without a gap
+    gone = top.filter(~pl.col("user").is_in(shown[:2]))
+    assert told(gone) == ["model 'm': 2 users with scored rows have no list, so their items count as unlisted"]
+    gaps = top.filter((pl.col("user") != 1) | (pl.col("rank") != 1))
+    assert told(gaps) == ["model 'm': the lists of 1 users have gaps in their ranks"]
+    assert told(top.filter((pl.col("user") != 1) | (pl.col("rank") != 4))) == []  # shorter, and without a gap
 
 
 @pytest.mark.parametrize("convert", [lambda f: f, lambda f: f.to_pandas(), lambda f: f.to_arrow()])
 def test_words_in_place_of_numbers_are_called_text(convert):
     words = PAIRS.head(4).with_columns(score=pl.Series(["1.5", "high", "low", "high"]))
     with pytest.raises(PredictionError, match=r"model 'm': column 'score' holds text in 3 of 4 rows.* 'high', 'low'"):
-        read(convert(words))
-    written = PAIRS.head(2).with_columns(score=pl.Series(["1.5", "2"]))
-    assert read(convert(written)).score.tolist() == [1.5, 2.0]
+        evaluated(convert(words), "mae")
+    written = PAIRS.with_columns(pl.col("score").cast(pl.String))
+    found = evaluated(convert(written), "mae")["m", "mae", "naive"].value
+    assert found == evaluated(SCORES, "mae")["m", "mae", "naive"].value
 
 
 # -- two tables of one model ---------------------------------------------------------------------------------
@@ -174,22 +157,3 @@ def test_a_note_on_a_list_is_about_the_list():
     ranked = others.with_columns(rank=pl.col("rank").rank("ordinal").over("user")).filter(pl.col("rank") <= 3)
     found = ol.evaluate({"m": [PAIRS, ranked]}, LOG, metrics=["mae", "recall@3"], estimators=["naive"])
     assert any("lists none of the scored rows" in note for note in found.notes)
-
-
-def test_rows_come_in_any_order():
-    mixed = read(LIST.sample(fraction=1, shuffle=True, seed=4))
-    tidy = read(LIST.sort("user", "item"))
-    np.testing.assert_array_equal(mixed.cell, tidy.cell)
-    np.testing.assert_array_equal(mixed.score, tidy.score)
-    np.testing.assert_array_equal(mixed.rank, tidy.rank)
-
-
-def test_a_table_that_was_read_is_taken_for_its_own_grid():
-    table = read(PAIRS)
-    found = ol.evaluate({"m": table}, LOG, metrics=["mae"], estimators=["naive"])
-    assert found["m", "mae", "naive"].value == pytest.approx(
-        ol.evaluate({"m": SCORES}, LOG, metrics=["mae"], estimators=["naive"])["m", "mae", "naive"].value
-    )
-    other = ol.Feedback.from_arrays([0], [0], [1], users=U, items=I + 1)
-    with pytest.raises(PredictionError, match="shape"):
-        ol.evaluate({"m": table}, other, metrics=["mae"], estimators=["naive"])

@@ -12,12 +12,12 @@ import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.core.levels import LevelSample
 from openloop.errors import BalanceError, BalanceWarning
+from openloop.evaluation import prepared
+from openloop.moments.balancing import balanced_probability, candidate_levels
+from openloop.moments.question import Question
+from openloop.moments.whole import whole_block
 from openloop.propensity import Balanced, Known, Logistic, Uniform
 from openloop.propensity.targets import level_shares
-from openloop.sources.arrays.preparing import from_feedback
-from openloop.moments.balancing import balanced_probability, candidate_levels
-from openloop.sources.outcomes import Exclusion
-from openloop.moments.question import Question
 from tests.facts import facts
 
 U, I = 300, 40
@@ -54,16 +54,16 @@ def sample_of(*shares):
 
 
 def test_candidates_are_the_population_less_what_is_excluded():
-    sample, gone = sample_of(0.5, 0.125, 0.375), Exclusion.of(TRAIN, SCORED)
+    sample = sample_of(0.5, 0.125, 0.375)
     # 8 cells: 4, 1 and 3 by level; excluded are none, 1 and 2
-    np.testing.assert_allclose(candidate_levels(sample, SCORED, TRAIN, gone), [4, 0, 1])
+    np.testing.assert_allclose(candidate_levels(sample, SCORED, TRAIN.rating), [4, 0, 1])
     # nobody scored a 3, so its cells go to both neighbours
-    np.testing.assert_allclose(candidate_levels(sample, SCORED, None, Exclusion.of(None, SCORED)), [4.5, 0, 3.5])
+    np.testing.assert_allclose(candidate_levels(sample, SCORED, TRAIN.rating[:0]), [4.5, 0, 3.5])
 
 
 def test_a_scored_row_is_a_candidate_whatever_the_sample_says():
     sample = sample_of(0.9, 0.05, 0.05)
-    np.testing.assert_allclose(candidate_levels(sample, SCORED, TRAIN, Exclusion.of(TRAIN, SCORED)), [7.2, 0, 1])
+    np.testing.assert_allclose(candidate_levels(sample, SCORED, TRAIN.rating), [7.2, 0, 1])
 
 
 def test_levels_have_their_candidates_and_weights_add_up_to_them():
@@ -75,6 +75,11 @@ def test_levels_have_their_candidates_and_weights_add_up_to_them():
     np.testing.assert_allclose(1 / p, [2, 4, 2])  # |C| = 8 in parts of 6 and 2
     unraked = 1 / balanced_probability(w, 8.0, SCORED, [])
     np.testing.assert_allclose(unraked, w * 8 / 12)
+
+
+def weights(source, kind):
+    """The weights of all rows, by user and item."""
+    return source.setting.rows(whole_block(source.subject), kind).weight()
 
 
 # -- by law --------------------------------------------------------------------------------------------------
@@ -89,8 +94,8 @@ def test_a_part_is_raked_once_more_and_its_weights_are_the_population(on):
     asked = Question(metrics=[on], estimators=["snips"], exclude=train)
     models = {"a": np.tile(popular, (U, 1))}
     kind = "prediction" if on == "mae" else "rank"
-    source, plain = (from_feedback(models, test, seen, asked)[0] for seen in (fitted, fitted.inner_))
-    w = source.view(kind).rows.weight()
+    source, plain = (prepared(models, test, seen, asked).source for seen in (fitted, fitted.inner_))
+    w = weights(source, kind)
     shares = np.bincount(test.rating.astype(int), w)[1:] / w.sum()
     wanted = fitted.sample_.shares * U * I
     if on != "mae":
@@ -108,16 +113,15 @@ def test_means_of_predictions_are_those_of_the_candidates_in_the_scored_part(on,
     side = {"uniform": np.random.default_rng(5).choice(Y.ravel(), 200, replace=False)} if sampled else {}
     fitted = Balanced(Logistic()).fit(whole(train, test), predictions=taste, **side)
     asked = Question(metrics=[on], estimators=["snips"], exclude=train)
-    source, _ = from_feedback({"a": taste}, test, fitted, asked)
-    rows = source.view("prediction" if on == "mae" else "rank").rows
+    w = weights(prepared({"a": taste}, test, fitted, asked).source, "prediction" if on == "mae" else "rank")
     candidate = np.ones((U, I), bool)
     candidate[train.user, train.item] = False
-    assert rows.weight().sum() == pytest.approx(U * I if on == "mae" else candidate.sum())
+    assert w.sum() == pytest.approx(U * I if on == "mae" else candidate.sum())
     for grid in (taste, taste**2):
-        mean = np.average(grid[test.user, test.item], weights=rows.weight())
+        mean = np.average(grid[test.user, test.item], weights=w)
         assert mean == pytest.approx(grid[candidate].mean(), abs=1e-6)
     if sampled:
-        shares = np.bincount(test.rating.astype(int), rows.weight())[1:] / rows.weight().sum()
+        shares = np.bincount(test.rating.astype(int), w)[1:] / w.sum()
         levels = fitted.sample_.shares * U * I - (0 if on == "mae" else np.bincount(train.rating.astype(int))[1:])
         np.testing.assert_allclose(shares, levels / levels.sum(), rtol=1e-5)
 
@@ -184,8 +188,8 @@ def test_rows_that_are_dropped_take_their_base_with_them():
     scores = np.tile(popular, (U, 1))
     some = {"user": test.user[5:], "item": test.item[5:], "score": scores[test.user, test.item][5:]}
     asked = Question(metrics=["mae"], estimators=["snips"], missing="drop", exclude=train)
-    source, _ = from_feedback({"a": pl.DataFrame(some)}, test, fitted, asked)
-    assert len(source.view("prediction").rows.weight()) == len(test) - 5
+    source = prepared({"a": pl.DataFrame(some)}, test, fitted, asked).source
+    assert len(weights(source, "prediction")) == len(test) - 5
 
 
 # -- by simulation -------------------------------------------------------------------------------------------

@@ -21,7 +21,6 @@ from openloop.errors import (
     UndefinedError,
     UnknownIdError,
 )
-from openloop.sources.outcomes import Exclusion, predictions, prepare, ranks
 from tests.examples import same, small_world
 from tests.facts import facts
 
@@ -333,9 +332,19 @@ def test_rankings_need_scores_of_all_cells():
         evaluated(table(keep=KEEP), ["ndcg"])
 
 
-def test_unknown_users_in_a_table_are_refused():
-    with pytest.raises(UnknownIdError, match=r"model 'm': the population lacks 1 user .in 1 row., .* 99;"):
-        evaluated(pl.concat([table(), pl.DataFrame({"user": [99], "item": [0], "score": [1.0]})]))
+def test_rows_of_unknown_users_are_left_out_and_of_unknown_items_keep_their_ranks():
+    more = {"user": [99, 0], "item": [0, 99]}
+    found = evaluated(pl.concat([table(), pl.DataFrame({**more, "score": [1.0, 1.0]})]), ["mae"])
+    same(found["m", "mae", "naive"].value, of_array()["m", "mae", "naive"].value)
+    assert any("model 'm': 1 rows of users" in note and "1 rows of items" in note for note in found.notes)
+    of_first = top(5).filter(pl.col("user") == 0)
+    moved = pl.concat([
+        top(5).filter(pl.col("user") > 0),
+        of_first.with_columns(rank=pl.col("rank") + 1),
+        pl.DataFrame({"user": [0], "item": [99], "rank": [1]}),
+    ])  # fmt: skip
+    lists = [evaluated(t, ["dcg@5"])["m", "dcg@5", "naive"] for t in (moved, top(5))]
+    assert lists[0].value < lists[1].value
 
 
 def test_a_null_user_in_a_table_is_refused():
@@ -347,31 +356,12 @@ def test_a_null_user_in_a_table_is_refused():
 # -- the parts -----------------------------------------------------------------------------------------------
 
 
-def test_exclusion_lists_what_leaves_by_user():
-    train = Feedback.from_arrays([0, 0, 2], [1, 3, 0], [1, 1, 1], users=3, items=4)
-    test = Feedback.from_arrays([0, 1], [3, 2], [1, 1], users=3, items=4)
-    found = Exclusion.of(train, test)  # (0, 3) is scored, so it stays
-    assert found.ptr.tolist() == [0, 1, 1, 2]
-    assert found.item.tolist() == [1, 0]
-    assert found.candidates.tolist() == [3, 4, 3]
-    assert found.cells.tolist() == [1, 8]
-    assert Exclusion.of(None, test).candidates.tolist() == [4, 4, 4]
-
-
 def test_what_is_excluded_speaks_of_the_same_grid():
-    other = Feedback.from_arrays([0], [0], [1], users=3, items=5)
+    other = Feedback.from_arrays([0], [0], [1], users=U, items=I + 1)
     with pytest.raises(InputError, match="like=log"):
-        Exclusion.of(other, Feedback.from_arrays([0], [0], [1], users=3, items=4))
+        evaluated(SCORES, ["ndcg"], exclude=other)
     with pytest.raises(InputError, match="exclude: give the Feedback"):
         evaluated(SCORES, ["ndcg"], exclude=table())
-
-
-def test_predictions_and_ranks_of_a_table_of_ranks():
-    listed = prepare("m", top(5), LOG, {})
-    assert predictions("m", listed, LOG) is None
-    outcome = ranks("m", listed, LOG, Exclusion.of(None, LOG))
-    true = (SCORES[LOG.user] > SCORES[LOG.user, LOG.item][:, None]).sum(axis=1)
-    np.testing.assert_array_equal(outcome.above, np.minimum(true, 5))
 
 
 def test_a_model_that_lacks_users_or_items_is_refused():
@@ -396,11 +386,10 @@ def test_a_class_is_no_model():
 
 def test_ranks_may_be_counted_on_a_gpu(triton):
     log = LOG.take(LOG.user < 6)
-    exclusion = Exclusion.of(LOG.take(LOG.item % 3 == 0), log)
+    asked = {"metrics": ["ndcg"], "estimators": ["naive"], "exclude": LOG.take(LOG.item % 3 == 0)}
     for model in (SCORES, Recommender(), Factors(SCORES.astype(np.float32))):
-        here, there = (ranks("a", model, log, exclusion, device) for device in (None, "cuda"))
-        np.testing.assert_array_equal(there.above, here.above)
-        np.testing.assert_array_equal(there.tied, here.tied)
+        here, there = (ol.evaluate({"a": model}, log, device=device, **asked) for device in (None, "cuda"))
+        assert there["a", "ndcg", "naive"].value == here["a", "ndcg", "naive"].value
 
 
 def test_scores_on_a_gpu_are_ranked_there_and_else_brought_to_the_host(triton, torch):
@@ -424,19 +413,16 @@ def test_scores_on_a_gpu_are_ranked_there_and_else_brought_to_the_host(triton, t
 
     log = LOG.take(LOG.user < 6)
     here, there = (
-        ol.evaluate({"a": model}, log, metrics=["mae", "ndcg"], estimators=["naive", "dr"], imputation=SCORES)
+        ol.evaluate({"a": model}, log, metrics=["mae", "ndcg"], estimators=["naive", ol.dr(SCORES)])
         for model in (Recommender(), Model())
     )
     for key, estimate in here.estimates.items():
         assert there[key].value == pytest.approx(estimate.value, rel=1e-12), key
 
 
-def test_a_device_is_checked_at_the_door_and_is_none_of_frames(triton, monkeypatch):
+def test_a_device_is_checked_at_the_door(triton, monkeypatch):
     with pytest.raises(InputError, match=facts("device", "'abacus'")):
         ol.evaluate({"a": SCORES}, LOG, metrics=["mae"], device="abacus")
-    frame = pl.DataFrame({"user": [0, 1], "item": [0, 1], "rating": [1.0, 5.0], "a": [1.0, 2.0]})
-    with pytest.raises(InputError, match=facts("device", "frame")):
-        ol.evaluate({"a": "a"}, frame, metrics=["mae"], estimators=["naive"], population=(2, 2), device="cuda")
     monkeypatch.delenv("TRITON_INTERPRET")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     with pytest.raises(DeviceError, match=facts("device", "'cuda'", 0)):

@@ -9,7 +9,6 @@ import numpy as np
 import openloop as ol
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World
-from openloop.sources.observation import View
 from tests.examples import same, small_world
 
 WORLD = small_world()
@@ -73,8 +72,8 @@ def test_parts_of_parts_multiply_their_shares():
 
 def test_a_certain_cell_of_a_complete_split_is_certain_among_candidates():
     train, test = ol.split(LOG, test=0.2, rng=0)
-    view = View.of(test, np.ones(len(test)), None, train, 4.0, {})
-    same(view.rows.probability, 1)
+    certain = replace(test, propensity=np.ones(len(test)))
+    same(weights(certain, exclude=train), np.bincount(test.user, minlength=30))
 
 
 def test_of_an_excluded_whole_only_the_rest_leaves_the_ranking():

@@ -24,13 +24,7 @@ def test_names_are_parsed_once_and_each_is_kept_once():
     assert replace(asked, metrics=["mse"]).kinds == {"prediction"}
 
 
-@pytest.mark.parametrize("options", [{"metrics": []}, {"estimators": []}, {"missing": "zero"}, {"share": 2.0}])
+@pytest.mark.parametrize("options", [{"metrics": []}, {"estimators": []}, {"missing": "zero"}])
 def test_what_cannot_be_asked_is_refused(options):
     with pytest.raises(InputError, match=next(iter(options))):
         Question(**({"metrics": ["mae"], "estimators": ["naive"]} | options))
-
-
-def test_shares_are_of_the_whole_log_unless_given():
-    assert Question(metrics=["mae"], estimators=["naive"]).shares == (1.0, 0.0)
-    parts = Question(metrics=["mae"], estimators=["naive"], share=0.2, excluded_share=0.8, exclude=object())
-    assert parts.shares == (0.2, 0.8)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -66,7 +67,7 @@ def test_an_audit_without_rare_items_and_with_cold_rows_finds_models_by_id():
         "c": ol.learners.Bias().fit(train),
     }
     p = np.full((U, I), 0.5)
-    few = ol.audit(models, test, p, metrics=["mae", "ndcg@3"], min_item_rows=3, exclude=train, rng=0).result
+    few = ol.audit(models, replace(test, min_item_rows=3), p, metrics=["mae", "ndcg@3"], exclude=train, rng=0).result
     apart = ol.audit(models, test, p, metrics=["mae"], exclude=train, cold="report", rng=0).result
     for result in (few, apart):
         for metric in result.metrics:
@@ -75,9 +76,9 @@ def test_an_audit_without_rare_items_and_with_cold_rows_finds_models_by_id():
 
 def test_an_imputation_is_found_by_id():
     found, wanted = (
-        ol.evaluate(
-            {"m": np.full((U, I), 3.0)}, LOG, np.full((U, I), 0.5), metrics=["mae"], estimators=["dr"], imputation=given
-        )["m", "mae", "dr"].value
+        ol.evaluate({"m": np.full((U, I), 3.0)}, LOG, np.full((U, I), 0.5), metrics=["mae"], estimators=[ol.dr(given)])[
+            "m", "mae", "dr"
+        ].value
         for given in (fitted("factors"), fitted("factors").scores(CODES[0])[:, CODES[1]])
     )
     np.testing.assert_allclose(found, wanted, rtol=1e-6)
@@ -112,8 +113,8 @@ def test_what_it_lacks_may_be_zero_and_is_noted():
     np.testing.assert_allclose(
         found["m", "mae", "naive"].value, evaluated(model, metrics=["mae"])["m", "mae", "naive"].value
     )
-    narrow = ol.audit({"m": model, "n": np.zeros((U + 2, I + 2))}, WIDE, np.full((U + 2, I + 2), 0.5),
-                      metrics=["mae"], min_item_rows=2, rng=0)  # fmt: skip
+    narrow = ol.audit({"m": model, "n": np.zeros((U + 2, I + 2))}, replace(WIDE, min_item_rows=2),
+                      np.full((U + 2, I + 2), 0.5), metrics=["mae"], rng=0)  # fmt: skip
     assert any("2 of 32 users" in note for note in narrow.result.notes)
 
 

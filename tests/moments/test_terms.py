@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
+from openloop.blocks.block import Outcome
 from openloop.estimators.clipping import CAPS
 from openloop.metrics.naming import metric
-from openloop.sources.arrays.rows import ArrayColumns, Outcome, Rows
+from openloop.moments.rows import ArrayColumns, Rows
 from openloop.moments.terms import POWERS, Common, Needed, assemble, paired, terms
 from tests.examples import same
 
@@ -14,8 +17,9 @@ P = np.array([0.5, 0.25, 1.0, 0.1])
 W = 1 / P
 DELTA = np.array([1.0, -2.0, 3.0, 0.0])
 ROWS = Rows(
-    user=np.array([0, 0, 1, 1], np.int32), rating=np.zeros(4), relevant=np.ones(4), cells=np.full(2, 5.0), probability=P
-)
+    user=np.array([0, 0, 1, 1], np.int32), user_start=np.array([0, 2]), rating=np.zeros(4), relevant=np.ones(4),
+    cells=np.full(2, 5.0), probability=P,
+)  # fmt: skip
 
 
 def named(**wanted):
@@ -66,7 +70,7 @@ def test_candidate_caps():
 
 
 def test_without_weights_there_are_two_sums():
-    plain = Rows(user=ROWS.user, rating=np.zeros(4), relevant=np.ones(4), cells=ROWS.cells)
+    plain = replace(ROWS, probability=None)
     wanted = Needed(powers=POWERS, cap=2.0, caps=CAPS)
     found = terms(ArrayColumns(plain, Outcome()), DELTA, metric("mae"), wanted)
     assert [name for name, _ in found] == ["n", "gain"]

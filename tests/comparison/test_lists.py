@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tests.examples import same, small_world
 from tests.facts import facts
 
 USERS, ITEMS = 40, 30
-MEANS = ("popularity@5", "novelty@5", "new@5", "overlap@5", "similarity@5")
+MEANS = ("popularity@5", "novelty@5", "new@5", "overlap@5:b", "similarity@5")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def listed(models, log, *metrics, **asked):
 
 def test_a_mean_over_users_has_the_interval_of_a_mean(world, log):
     X = np.random.default_rng(0).normal(size=(ITEMS, 3))
-    found = listed(world.predictions, log, *MEANS, running="b", item_features=X)
+    found = listed(world.predictions, replace(log, item_features=X), *MEANS)
     n = np.bincount(log.item, minlength=ITEMS)
     top = np.argsort(-world.predictions["a"], axis=1, kind="stable")[:, :5]
     per_user = n[top].mean(axis=1) / USERS
@@ -97,15 +98,15 @@ def test_what_is_not_given_is_left_out_with_the_reason_and_refused_alone(world, 
     found = listed(world.predictions, log, "coverage@3", "overlap@3", "similarity@3")
     assert found.list_metrics == ("coverage@3",)
     assert set(found.skipped) == {("overlap@3", "lists"), ("similarity@3", "lists")}
-    with pytest.raises(UndefinedError, match=facts("overlap@3", "running=")):
+    with pytest.raises(UndefinedError, match=facts("overlap@3", "overlap@10:popular")):
         found["a", "overlap@3", "lists"]
     with pytest.raises(UndefinedError, match=facts("similarity@3", "item_features=")):
         listed(world.predictions, log, "similarity@3")
 
 
 def test_the_running_model_is_one_of_them(world, log):
-    with pytest.raises(InputError, match=facts("running=", "'bb'", "'b'")):
-        listed(world.predictions, log, "overlap@3", running="bb")
+    with pytest.raises(InputError, match=facts("'bb'", "'b'")):
+        listed(world.predictions, log, "overlap@3:bb")
 
 
 def test_whose_rows_are_counted_is_said(world, log):
