@@ -45,6 +45,7 @@ class Log:
         min_item_rows: Items with fewer rows leave the population of an audit.
         executors: Whether rows of Spark are reduced on its executors.
         notes: What was guessed.
+        options: Keywords of `ol.read`, for `load`.
 
     Examples:
         >>> import polars as pl
