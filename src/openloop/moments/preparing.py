@@ -71,6 +71,7 @@ class _Preparation:
             p = self.log.fit(facts, population, self.notes)
             threshold = default_threshold(levels.values) if question.threshold is None else float(question.threshold)
             said = self._ask(blocks, asked, population, threshold, p)
+            self._note_masks(said, levels, threshold)
             predicted = self._predicted(said)
             dropped, filled = self._without_gaps(blocks, predicted, said, levels)
             coverage = {
@@ -165,9 +166,22 @@ class _Preparation:
                 said.tables[name] = said.tables.get(name, TableFacts()) + found
                 said.masked[name] = said.masked.get(name, Masked()) + masked
                 said.flat[name] = said.flat.get(name, 0) + flat
+        return said
+
+    def _note_masks(self, said: _Said, levels: LevelCounts, threshold: float) -> None:
+        """Count what tables mask, as models that are asked did; masks of all that is ranked are refused."""
+        every = any(m.on == "rank" and m.kind == "cell" for m in self.question.measures)
+        for name, table in said.tables.items():
+            if table.hidden:
+                counts = [part for part in table.hidden_levels if len(part)]
+                hidden = LevelCounts.of_parts(counts) if counts else None
+                said.masked[name] = Masked(
+                    cells=table.hidden, users=table.hidden_users, candidates=table.hidden_candidates,
+                    rows=0 if hidden is None else _ranked(hidden, threshold, every=every),
+                    ranked=_ranked(levels, threshold, every=every),
+                )  # fmt: skip
         for name, masked in said.masked.items():
             masked.check(name)
-        return said
 
     def _predicted(self, said: _Said) -> set[str]:
         """The models whose predictions serve ratings; those of others may be masked, or of a list alone."""
@@ -344,6 +358,11 @@ class Asking:
             return 0
         candidates = self.n_items - np.diff(block.excluded_ptr)[block.user[rows]]
         return len(np.unique(block.user[rows][(ranked.tied >= candidates) & (candidates > 1)]))
+
+
+def _ranked(levels: LevelCounts, threshold: float, *, every: bool) -> int:
+    """How many rows are ranked: all, or the relevant ones."""
+    return int(levels.rows.sum()) if every else levels.reaching(threshold)
 
 
 def _spread(ranked: Outcome, rows: Int64s, n_rows: int) -> Outcome:
