@@ -526,6 +526,8 @@ class ScanInput(LogInput):
         total = self.n_rows + (self.n_excluded or 0)
         if way == "random":
             self.share, self._t = self.n_rows / total, (self.n_excluded or 0) / total
+            if not facts.excluded_of_scored:  # whole users were split: no scored user has an item to leave out
+                self.excludes, self._t = False, 0.0
         self.scaled = self.scaled and way != "time"
         self.share = self.share if self.scaled else None
         self.way = way
