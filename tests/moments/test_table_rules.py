@@ -84,12 +84,6 @@ SITUATIONS = {
     "two scores": (
         SCORES.rename({"score": "pred"}).with_columns(est=1.0), {}, ColumnError, "'pred', 'est' may each be the score",
     ),
-    "no such scores": (
-        SCORES.with_columns(pred=1.0), {"score": "points"}, ColumnError, "'m': no column 'points' for score= was found",
-    ),
-    "no such numbers": (
-        SCORES, {"score": "points", "rank": "place"}, ColumnError, "'points' for score= or 'place' for rank= was found",
-    ),
     "two users": (
         SCORES.rename({"user": "uid"}).with_columns(customer_id=1), {}, ColumnError, "'uid', 'customer_id' may each be",
     ),
@@ -110,11 +104,11 @@ SITUATIONS = {
     ),
     "gap": (
         SCORES.with_columns(score=pl.Series([1.0, None, float("inf"), 2.0])), {}, PredictionError,
-        "'m': 2 of 4 values in column 'score' are missing or not finite, first in row 1;",
+        "'m': 2 of 4 values in column 'score' are missing or not finite, first in row 2;",
     ),
     "gap in ranks": (
         LISTS.with_columns(rank=pl.Series([1, None, 1, None])), RANKED, PredictionError,
-        "'m': 2 of 4 values in column 'rank' are missing or not finite, first in row 1;",
+        "'m': 2 of 4 values in column 'rank' are missing or not finite, first in row 2;",
     ),
     "twice": (
         pl.concat([SCORES[::-1], SCORES.head(2)]), {}, PredictionError, r"2 (user, item) pairs .* (1, 1), (1, 2);",
@@ -143,7 +137,7 @@ SITUATIONS = {
     ),
     "a list that lacks scores": (
         LISTS.head(3).with_columns(score=3.0), {}, UndefinedError,
-        "model 'm' is a top-2 list, and lacks predictions of some scored rows;",
+        "model 'm' lacks predictions of some scored rows;",
     ),
 }  # fmt: skip
 
@@ -246,12 +240,6 @@ def test_two_candidates_for_a_column_of_the_log_are_refused_by_read_and_by_scan(
     for call in (lambda: ol.read(twice), lambda: DOORS["polars"](SCORES, twice, None, tmp_path, metrics=["mae"])):
         with pytest.raises(ColumnError, match="'user', 'customer' may each be the user column; pass user="):
             call()
-
-
-def test_a_column_that_is_a_model_is_no_candidate_for_the_rating(tmp_path):
-    log = LOG.with_columns(score=SCORES["score"])
-    found = ol.evaluate({"m": "score"}, ol.scan(log), "p", metrics=["mae"], estimators=["naive"])
-    assert found["m", "mae", "naive"].value == pytest.approx(3 / 4)
 
 
 # -- metrics that nobody named -------------------------------------------------------------------------------
