@@ -19,11 +19,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from openloop.sources.frames.source import FrameSource
 
 import openloop as ol
 from openloop.learners.blocks import spark as spark_blocks
 from openloop.propensity.frames.frame_ids import FrameIds
-from openloop.sources.frames.source import FrameSource
 from tests import propensity_logs
 from tests.learners import projected_logs
 

@@ -254,7 +254,7 @@ renamed = pl.scan_parquet("current.parquet").with_columns(
 try:
     ol.audit(
         {"current": renamed, "challenger": pl.scan_parquet("challenger.parquet")},
-        ol.scan("with-p.parquet", **known),
+        ol.scan("with-p.parquet", propensity="propensity"),
         metrics=["mae"],
     )
 except ol.errors.OpenloopError as error:

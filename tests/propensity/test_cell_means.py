@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from openloop.propensity.cell_means import CellMeans
 from openloop.core.feedback import Feedback
 from openloop.errors import PredictionError
 from openloop.learners import Bias
+from openloop.propensity.cell_means import CellMeans
 from tests.facts import facts
 
 LOG = Feedback.from_arrays([0, 0, 1, 2], [0, 1, 1, 0], [1, 5, 5, 3], users=3, items=2)

@@ -120,6 +120,7 @@ class JoinFacts:
     rows_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of the log
     excluded_of_items: Int64s = field(default_factory=lambda: np.zeros(0, np.int64))  # of all that is excluded
     users: int = 0  # with scored rows
+    excluded_of_scored: int = 0  # excluded rows of users with scored ones
     levels: tuple[pl.DataFrame, ...] = ()  # of each block its distinct ratings, "value", and their "rows"
 
     def __add__(self, other: JoinFacts) -> JoinFacts:
@@ -130,7 +131,8 @@ class JoinFacts:
             overlap=self.overlap + other.overlap, excluded=self.excluded + other.excluded,
             rows_of_items=_added(self.rows_of_items, other.rows_of_items),
             excluded_of_items=_added(self.excluded_of_items, other.excluded_of_items),
-            users=self.users + other.users, levels=self.levels + other.levels,
+            users=self.users + other.users, excluded_of_scored=self.excluded_of_scored + other.excluded_of_scored,
+            levels=self.levels + other.levels,
         )  # fmt: skip
 
 
@@ -209,7 +211,9 @@ class _BlockJoin:
             log=repeats, exclude=again, tables=facts, overlap=len(every_excluded) - len(excluded),
             excluded=len(excluded), rows_of_items=np.bincount(rows.item, minlength=self.n_items),
             excluded_of_items=np.bincount(every_excluded.item, minlength=self.n_items),
-            users=int(np.count_nonzero(np.diff(block.user_ptr))), levels=(counts_of(block.rating),),
+            users=int(np.count_nonzero(np.diff(block.user_ptr))),
+            excluded_of_scored=int(np.count_nonzero(np.isin(every_excluded.user, rows.user))),
+            levels=(counts_of(block.rating),),
         )  # fmt: skip
         return Block(
             users=block.users, user_start=block.user_start, rows=rows, rating=block.rating, columns=block.columns,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -39,7 +39,7 @@ class Method:
     bins: Bins = "mass"
     share: Share | None = None  # None: the metric's own, see `stratified.default_share`
     imputes: bool = False
-    imputation: Any = None
+    imputation: Any = field(default=None, compare=False)
     by_level: bool = False
     totals: tuple[str, ...] = ()
     linear: bool = True

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -183,7 +183,7 @@ class ShownMethod:
     kind: str
     form: Form = weighted_sum
     robust: bool = False
-    imputation: Any = None  # a reward for each item
+    imputation: Any = field(default=None, compare=False)  # a reward for each item
 
     def estimate(self, m: ShownMoments) -> Estimate:
         """The estimate from the moments of this method's kind."""

@@ -217,10 +217,10 @@ def predictions(
     opened_table = _opened("predictions", table)
     numbers = {role: column for role, column in (("score", score), ("rank", rank)) if column is not None}
     chosen = {role: named(opened_table, role, column) for role, column in numbers.items()}
-    ids, counts = choose(opened_table, {"user": user, "item": item}, required=rules.SIDES), {}
+    ids, counts = choose(opened_table, {"user": user, "item": item}, required=table_rules.SIDES), {}
     if not chosen:
-        counts = rules.count_columns(opened_table, {})
-        chosen = {} if counts and not rules.has_numbers(opened_table, {}) else rules.number_columns(opened_table, {})
+        counts = table_rules.count_columns(opened_table, {})
+        chosen = {} if counts and not table_rules.has_numbers(opened_table, {}) else table_rules.number_columns(opened_table, {})
     return Table(table=opened_table, columns=ids | counts | chosen)
 
 

@@ -526,6 +526,8 @@ class ScanInput(LogInput):
         total = self.n_rows + (self.n_excluded or 0)
         if way == "random":
             self.share, self._t = self.n_rows / total, (self.n_excluded or 0) / total
+            if not facts.excluded_of_scored:  # whole users were split: no scored user has an item to leave out
+                self.excludes, self._t = False, 0.0
         self.scaled = self.scaled and way != "time"
         self.share = self.share if self.scaled else None
         self.way = way
@@ -632,13 +634,18 @@ class PredictedP:
 
 
 def _counted_from_zero(ids: Vocabulary, n: int, side: str) -> Vocabulary:
-    """The ids 0 … n − 1 where all that were read are among them; else those that were read, of which n are too few."""
+    """The ids 0 … n − 1 where all that were read are among them, or all of them were read; else those that were read.
+
+    Where all n are known, others that a model's table brings along are strangers.
+    """
+    is_from_zero = ids.ids.dtype.kind == "i" and int(ids.ids[0]) >= 0
+    if is_from_zero and (int(ids.ids[-1]) < n or (len(ids) > n and int(ids.ids[n - 1]) == n - 1)):
+        return Vocabulary.range(n)
     if len(ids) > n:
         raise InputError(
             f"evaluate: {side}s={n:,}, and the log has {len(ids):,}; give the size of the whole population."
         )
-    whole = ids.ids.dtype.kind == "i" and int(ids.ids[0]) >= 0 and int(ids.ids[-1]) < n
-    return Vocabulary.range(n) if whole else ids
+    return ids
 
 
 def _numbers(what: str, column: pl.Series, _where: str) -> Floats:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from openloop.blocks.block import Block, Outcome
+from openloop.blocks.block import Block, Outcome, Pairs
 from openloop.blocks.dealing import SIDES, ReadIds
 from openloop.blocks.joining import UNLISTED, Join, JoinFacts, TableFacts
 from openloop.blocks.local import Blocks
@@ -65,6 +65,8 @@ class _Preparation:
             blocks, population, dealing = self._joined()
             facts = blocks.facts
             self._refuse(facts, dealing)
+            if facts.excluded and not self.log.excludes:
+                _run(blocks.update(readmitted))
             asked = self._asked(population)
             levels = LevelCounts.of_parts(facts.levels)
             self.log.with_levels(levels.span)
@@ -251,7 +253,7 @@ class _Preparation:
         setting = Setting(
             n_users=population.n_users, n_items=population.n_items, threshold=threshold,
             middles=midpoints(levels.values), weighted=log.weighted, scaled=log.scaled, share=log.share,
-            excluded_share=log.excluded_share(facts, blocks, population), excludes=facts.excluded > 0 or log.excludes,
+            excluded_share=log.excluded_share(facts, blocks, population), excludes=log.excludes,
             unbalanced=log.unbalanced, sample=log.sample, groups=log.groups,
         )  # fmt: skip
         unlisted = {name: found.unlisted_rows / n_rows for name, found in said.tables.items() if found.unlisted_rows}
@@ -259,7 +261,7 @@ class _Preparation:
             setting=setting, blocks=blocks, population=population, order=population.by_bucket[0], models=tuple(self.models), asked=asked,
             coverage=coverage, levels=levels, rows_of_items=log.rows_of_items(scored_of_items, dropped=dropped),
             scored_of_items=scored_of_items, n_rows=n_rows, scored_users=scored_users,
-            n_excluded=log.n_excluded, n_lost=facts.excluded, overlap=0 if log.is_one_log else facts.overlap,
+            n_excluded=log.n_excluded, n_lost=facts.excluded if log.excludes else 0, overlap=0 if log.is_one_log else facts.overlap,
             split=log.split_words, whole_users=log.whole_users, by_items=log.by_items or question.by_items,
             positives=log.positives, floored=log.floored, kept_weight=log.kept_weight, rank_sample=log.rank_sample,
             bounded=any(m.name == "ips" for m in question.methods), grid=log.grid,
@@ -355,6 +357,12 @@ def _spread(ranked: Outcome, rows: Int64s, n_rows: int) -> Outcome:
     above, tied = np.zeros(n_rows, np.int64), np.ones(n_rows, np.int64)
     above[rows], tied[rows] = ranked.above, ranked.tied
     return Outcome(above=above, tied=tied)
+
+
+def readmitted(block: Block) -> tuple[Block, None]:
+    """The block without exclusions, which are of users without scored rows."""
+    none = np.zeros(0, np.int32)
+    return replace(block, excluded=Pairs(user=none, item=none)), None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -220,7 +220,8 @@ class BlockSource:
         return weight_summary(self._weight_parts(setting.seen_on(on)), kind) if setting.weighted else None
 
     def _parts_of_weights(self, on: str) -> dict[Any, Any]:
-        return stacked(self.over(lambda block: weight_parts(self.setting.rows(block, on))))
+        setting = self.setting  # and not self, which executors are not sent
+        return stacked(self.over(lambda block: weight_parts(setting.rows(block, on))))
 
     def _mass(self, on: str) -> float | None:
         """Σw of all scored rows over the candidates; None where p has no scale."""
