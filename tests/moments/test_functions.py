@@ -44,7 +44,7 @@ def test_a_function_is_audited_and_rehearsed():
     ("function", "told"),
     [
         (lambda *_: np.ones(2), ("(2,)", "one score per pair")),
-        (lambda users, _: [{}[user] for user in users], ("KeyError", "u00")),
+        (lambda users, _: [{}[user] for user in users], ("KeyError",)),
         (lambda users, _: np.full(len(users), np.nan), ("finite",)),
         (lambda users, _: np.full(len(users), -np.inf), ("-inf", "masked")),
     ],

@@ -207,7 +207,7 @@ def test_other_words_for_missing_are_refused():
 
 
 def test_all_rows_dropped_leave_nothing():
-    with pytest.raises(InputError, match="no rows"):
+    with pytest.raises(InputError, match="no rows are left"):
         evaluated(table(keep=np.setdiff1d(np.arange(U * I), LOG.cell)[:5]), ["mae"], missing="drop")
 
 
@@ -294,7 +294,7 @@ def test_half_a_recommender_is_enough_for_half_the_metrics():
         evaluated(OnlyScores(), ["mae"])
 
 
-@pytest.mark.parametrize("thing", ["scores.csv", 5, [[1, 2]], None])
+@pytest.mark.parametrize("thing", [5, [[1, 2]], None])
 def test_other_things_are_no_models(thing):
     with pytest.raises(PredictionError, match="neither a recommender"):
         evaluated(thing)
@@ -320,10 +320,7 @@ def test_an_empty_table_is_refused():
 def test_missing_values_in_a_table_are_refused():
     holed = table().with_columns(score=pl.when(pl.col("item") == 3).then(None).otherwise(pl.col("score")))
     for model in (holed, holed.to_pandas()):
-        with pytest.raises(
-            PredictionError,
-            match=r"values in column 'score' .* first that of user 0 and item 3;",
-        ):
+        with pytest.raises(PredictionError, match=f"{U} of {U * I} values in column 'score'"):
             evaluated(model, ["mae"])
 
 

@@ -16,7 +16,7 @@ from openloop.blocks.population import Population
 from openloop.core.feedback import Floats
 from openloop.core.metric import default_threshold
 from openloop.core.vocabulary import Int64s
-from openloop.errors import PredictionError, UnknownIdError, listing
+from openloop.errors import EmptyError, PredictionError, UnknownIdError, listing
 from openloop.metrics.rating import midpoints
 from openloop.moments import remarks, table_rules
 from openloop.moments.facts import LevelCounts
@@ -225,6 +225,10 @@ class _Preparation:
             self.notes.append(table_rules.missing_note(missing, gaps, 0))
             return 0, gaps
         dropped = sum(blocks.update(Dropping(models=tuple(gaps))))
+        if dropped == self.log.n_rows:
+            raise EmptyError(
+                'no rows are left, as some model lacks a prediction of each; give predictions, or pass missing="worst".'
+            )
         self.notes.append(table_rules.missing_note(missing, gaps, dropped))
         return dropped, {}
 

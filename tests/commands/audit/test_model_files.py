@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
+from openloop.blocks.population import Population
 from openloop.commands.audit.model_files import candidate
 from openloop.core.feedback import Feedback, Vocabulary
 from openloop.errors import (
@@ -16,6 +17,7 @@ from openloop.errors import (
     PredictionError,
     UnknownIdError,
 )
+from openloop.moments.inputs import Answerer
 from tests.audit_files import ITEMS, USERS, I, U, audit_files, write
 
 NAMES = {"user": "uid", "item": "mid"}
@@ -26,8 +28,15 @@ def files(tmp_path_factory):
     return audit_files(tmp_path_factory.mktemp("candidates"), ".parquet")
 
 
-def read(files, *paths, name="m", **names):
-    return candidate(name, paths, files.test, NAMES | names)
+def read(log, *paths, name="m", names=NAMES):
+    """The model of some files in the codes of a log, a table as it is; and notes on it."""
+    notes = []
+    found = candidate(name, paths, names, notes)
+    return found.of(Population.of(log.users, log.items)) if isinstance(found, Answerer) else found, notes
+
+
+def evaluated(log, *paths, metric="mae", names=NAMES):
+    return ol.evaluate({"m": read(log, *paths, names=names)[0]}, log, metrics=[metric], estimators=["naive"])
 
 
 def frame(path, **columns):
@@ -37,11 +46,12 @@ def frame(path, **columns):
 
 def test_ids_of_text_are_not_numbers(tmp_path):
     log = Feedback.from_arrays([0, 1], [0, 1], [1, 2], users=Vocabulary.of(["007", "008"]), items=2)
-    found, _ = candidate("m", [frame(tmp_path / "m.csv", user=["007", "008"], item=[0, 1], score=[1.0, 2.0])], log, {})
-    assert found.user.tolist() == [0, 1]
+    names = {"user": "user", "item": "item"}
+    path = frame(tmp_path / "m.csv", user=["007", "008"], item=[0, 1], score=[1.0, 2.0])
+    assert evaluated(log, path, names=names)["m", "mae", "naive"].value == 0
     pl.DataFrame({"user": [7, 8], "item": [0, 1], "score": [1.0, 2.0]}).write_parquet(tmp_path / "m.parquet")
-    with pytest.raises(UnknownIdError, match="the log's are text and these integers, so cast one of them"):
-        candidate("m", [tmp_path / "m.parquet"], log, {})
+    with pytest.raises(UnknownIdError, match="the log's user ids are text and these integers; cast one of them"):
+        evaluated(log, tmp_path / "m.parquet", names=names)
 
 
 def test_a_wide_table_names_every_user_and_item_once(files, tmp_path):
@@ -50,12 +60,12 @@ def test_a_wide_table_names_every_user_and_item_once(files, tmp_path):
     def refused(frame, error, told):
         frame.write_parquet(tmp_path / "w.parquet")
         with pytest.raises(error, match=told):
-            read(files, tmp_path / "w.parquet")
+            read(files.test, tmp_path / "w.parquet")
 
     refused(wide.drop("m03", "m05"), PredictionError, "lacks 2 of 25 items, as 'm03', 'm05'")
     refused(wide.head(58), PredictionError, "lacks 2 of 60 users")
     refused(pl.concat([wide, wide.head(1)]), DuplicateError, r"user 1\d\d is there more than once")
-    refused(wide.rename({"m03": "x03"}), UnknownIdError, r"1 item .in 1 row., .* 'x03'; pass items=")
+    refused(wide.rename({"m03": "x03"}), UnknownIdError, "lacks 1 items, such as 'x03'; .* items=")
     refused(wide.with_columns(m03=pl.lit("x")), ColumnError, "must be numbers, which 'm03' are not")
 
 
@@ -70,8 +80,8 @@ def beyond(files, users=(), items=()):
 def test_what_a_model_does_not_know_is_below_tied_and_not_predicted(files):
     model, path = ol.load(files / "bias.safetensors"), files / "bias.safetensors"
     log = beyond(files, users=[900, 901], items=["z0", "z1", "z2"])
-    found, note = candidate("bias", [path], log, NAMES)
-    assert note == (
+    found, notes = read(log, path, name="bias")
+    assert "".join(notes) == (
         f"model 'bias' ({path}): does not know 2 of 62 users and 3 of 28 items; all items of such users are tied, such "
         "items rank below all others, and such ratings are not predicted"
     )
@@ -92,17 +102,7 @@ def test_a_model_of_other_ids_altogether_is_refused(files):
     )  # fmt: skip
     told = "knows none of the log's 60 users; its own are integers, 100, 101, 102 …, the log's text, '100', '101', "
     with pytest.raises(AlignmentError, match=f"{told}.*cast one of them"):
-        candidate("bias", [files / "bias.safetensors"], log, NAMES)
-
-
-def test_unknown_ids_are_counted_and_named(files, tmp_path):
-    path = frame(tmp_path / "m.csv", uid=[100, 7, 7, 8], mid=["m00"] * 4, score=[1.0] * 4)
-    told = r"model 'm' \(.*m.csv\): the population lacks 2 users .in 3 rows., .* 7, 8; pass users="
-    with pytest.raises(UnknownIdError, match=told):
-        read(files, path)
-    path = frame(tmp_path / "m.csv", uid=[100], mid=["x"], score=[1.0])
-    with pytest.raises(UnknownIdError, match=r"1 item .in 1 row., .* pass items="):
-        read(files, path)
+        read(log, files / "bias.safetensors")
 
 
 @pytest.mark.parametrize("kind", [".csv", ".parquet", ".jsonl"])
@@ -110,13 +110,13 @@ def test_unknown_ids_are_counted_and_named(files, tmp_path):
 def test_words_in_place_of_numbers_are_called_text(files, tmp_path, kind, role):
     words = pl.DataFrame({"uid": [100] * 4, "mid": ITEMS[:4].tolist(), role: ["high", "high", "3", None]})
     with pytest.raises(PredictionError, match=f"column '{role}' holds text in 2 of 4 rows.* 'high';"):
-        read(files, write(words, tmp_path / f"m{kind}"))
+        evaluated(files.test, write(words, tmp_path / f"m{kind}"), metric="mae" if role == "score" else "recall@1")
 
 
 def test_doubled_predictions_are_named_by_their_ids(files, tmp_path):
     path = frame(tmp_path / "m.csv", uid=[101, 100, 101], mid=["m02", "m00", "m02"], score=[1.0, 2.0, 3.0])
-    with pytest.raises(PredictionError, match=r"model 'm' .*: 1 .* pairs .*\(101, 'm02'\)"):
-        read(files, path)
+    with pytest.raises(PredictionError, match=r"model 'm'.*: 1 .* pairs .*\(101, 'm02'\)"):
+        evaluated(files.test, path)
 
 
 # -- vectors -------------------------------------------------------------------------------------------------
@@ -130,8 +130,8 @@ def bias(files):
 @pytest.mark.parametrize("ending", [".npz", ".parquet", ".safetensors"])
 def test_vectors_are_asked_as_the_model_that_they_are_of(files, bias, tmp_path, ending):
     bias.to_vectors(tmp_path / f"v{ending}")
-    found, note = read(files, tmp_path / f"v{ending}")
-    assert note == ""
+    found, notes = read(files.test, tmp_path / f"v{ending}")
+    assert notes == []
     np.testing.assert_allclose(found.scores(np.arange(U)), bias.scores(np.arange(U)), atol=1e-6)
     with pytest.raises(PredictionError, match="is not a table of pairs"):
-        read(files, files / "a", tmp_path / f"v{ending}")
+        read(files.test, files / "a", tmp_path / f"v{ending}")

@@ -94,7 +94,7 @@ def gather(wanted: AuditRequest, step: Step = silent) -> AuditInputs:
             columns=wanted.model_columns(found.chosen),
             groups=found.groups(log), check=wanted.check and whole, item_features=found.item_features(log),
         ),
-        notes=tuple(found.notes), about_log=str(wanted.log),
+        notes=found.notes, about_log=str(wanted.log),
         about_propensity=found.choice.source(split=whole is not log) + wanted.corrections,
     )  # fmt: skip
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -140,7 +140,7 @@ class AuditInputs:
     log: Any  # a Feedback, or a lazy frame
     propensities: Any
     asked: AuditQuestion
-    notes: tuple[str, ...] = ()
+    notes: Sequence[str] = ()  # a model file adds what it lacks when it is asked
     about_log: str = ""
     about_propensity: str = ""
 

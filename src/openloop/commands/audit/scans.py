@@ -103,7 +103,7 @@ def gather(wanted: AuditRequest, notes: list[str], step: Step = silent) -> Audit
             exclude=None if wanted.exclude is None else _beside(wanted, wanted.exclude, chosen), sample=sample,
             columns=named, floor=wanted.floor,
         ),
-        notes=tuple(notes), about_log=f"{wanted.log}, scanned",
+        notes=notes, about_log=f"{wanted.log}, scanned",
         about_propensity=choice.source(split=wanted.exclude is not None) + wanted.corrections,
     )  # fmt: skip
 
