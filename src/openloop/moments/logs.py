@@ -170,7 +170,7 @@ class FeedbackInput(LogInput):
         if made is not None:
             self.by_items = made.by_items
             self.floored, self.kept_weight = (made.clipped, made.kept_weight) if made.floor else (None, None)
-        self.grid = None if grid is None or weights.unbalanced else lambda users: grid[users]
+        self.grid = None if grid is None or weights.unbalanced else partial(rows_of_grid, grid)
         for name, labels in question.groups.items():
             self.groups, self._columns = _grouped(self.groups, self._columns, name, labels, log)
         if self.sample is not None:
@@ -253,6 +253,11 @@ def weight_columns(
 def sample_of(made: Propensities | None) -> LevelSample | None:
     """The uniform sample that propensities were fitted with, in few levels."""
     return None if made is None or made.sample is None else made.sample.grouped(MAX_LEVELS)
+
+
+def rows_of_grid(grid: Floats, users: Array) -> Floats:
+    """The p of all cells of some users, (u, I); of a broadcast grid all users have the same row, and this stays one."""
+    return grid[users] if grid.strides[0] else np.broadcast_to(grid[0], (len(users), grid.shape[1]))
 
 
 def _length(log: Any) -> int | None:
