@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
+from openloop.comparison.plan import chosen_pairs, conclude
 from openloop.core.comparison import Comparison
-from openloop.core.feedback import Feedback
 from openloop.core.impressions import Impressions
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
@@ -16,11 +16,10 @@ from openloop.data.reading import NO_RATINGS
 from openloop.errors import InputError, ThresholdWarning, UndefinedError, did_you_mean
 from openloop.estimators.naming import Method
 from openloop.metrics.naming import any_metric
-from openloop.sources.lists import described
-from openloop.comparison.plan import chosen_pairs, conclude
 from openloop.moments.inputs import numbers_of
 from openloop.moments.preparing import block_source
 from openloop.moments.source import BlockSource
+from openloop.sources.lists import described
 from openloop.sources.question import Question, strata_of, within_lists
 from openloop.support.fields import changed, fields_of
 from openloop.support.progress import Step, progress, silent

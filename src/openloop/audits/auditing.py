@@ -21,8 +21,8 @@ from openloop.audits.gathering import (
     listed_scores,
     rare_share,
     setting_of,
-    trained_on,
     survey,
+    trained_on,
 )
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop

@@ -11,7 +11,7 @@ import narwhals as nw
 import numpy as np
 import polars as pl
 
-from openloop.blocks.dealing import Check, Dealer, ReadIds
+from openloop.blocks.dealing import Dealer, ReadIds
 from openloop.blocks.joining import Dealt, ModelTables
 from openloop.blocks.population import Population
 from openloop.core.feedback import Floats

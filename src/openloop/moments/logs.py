@@ -416,7 +416,9 @@ class ScanInput(LogInput):
         self.n_excluded = self._excluded.n_rows
         for side, kind in self._excluded_ids.kinds.items():
             if kind != kinds[side]:
-                raise InputError(f"{exclude.table.name}: its {side} ids are {kind}, the log's {kinds[side]}; cast one side.")
+                raise InputError(
+                    f"{exclude.table.name}: its {side} ids are {kind}, the log's {kinds[side]}; cast one side."
+                )
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
         users, items = (
