@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -260,7 +261,7 @@ class _Preparation:
         n_rows, scored_users, scored_of_items = int(facts.rows_of_items.sum()), facts.users, facts.rows_of_items
         if dropped:
             levels = LevelCounts.of(blocks.map)
-            counts = list(blocks.map(_row_counts))
+            counts = list(blocks.map(partial(_row_counts, len(population.items))))
             scored_of_items = np.sum([items for items, _ in counts], axis=0)
             n_rows, scored_users = int(scored_of_items.sum()), sum(users for _, users in counts)
         self._check_metrics(blocks, [name for name in self.models if coverage[name].predicted])
@@ -431,8 +432,8 @@ class Checking:
                     check(block.outcomes[name].prediction)
 
 
-def _row_counts(block: Block) -> tuple[Int64s, int]:
-    return np.bincount(block.item), int(np.count_nonzero(np.diff(block.user_ptr)))
+def _row_counts(n_items: int, block: Block) -> tuple[Int64s, int]:
+    return np.bincount(block.item, minlength=n_items), int(np.count_nonzero(np.diff(block.user_ptr)))
 
 
 def _run(parts: Iterator[Any]) -> None:
