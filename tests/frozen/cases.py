@@ -65,6 +65,7 @@ EVALUATED = {
     "full": Question(metrics=("mae", *WHOLE, *LISTS), estimators=BY_USER, form="full", options=RUNNING),
     "full-excluded": Question(metrics=(*WHOLE, *LISTS), estimators=USUAL, form="full", exclude=True, options=RUNNING),
     "full-part": Question(metrics=("mae", *WHOLE, *LISTS), estimators=USUAL, form="full", part=True, options=RUNNING),
+    "part": Question(metrics=("mae", "recall@10"), estimators=("naive", "snips"), form="full", part=True),
     "full-threshold": Question(metrics=("recall@10", "ndcg@10"), form="full", options={"threshold": 3}),
     "full-clusters": Question(metrics=("recall@10", "dcg@10"), estimators=USUAL, form="full", clusters=100),
     "full-none": Question(metrics=("recall@10", "ndcg", "auc"), estimators=("naive",), form="full", p="none"),
@@ -130,7 +131,7 @@ SHOWN_AUDITED = {
 }
 
 ON_SPARK = (  # which takes seconds for each
-    "evaluate/errors-part", "evaluate/full-part", "evaluate/lists-excluded", "audit/errors-text", "shown/theta",
+    "evaluate/lists-text", "evaluate/part", "audit/errors-text", "shown/scores", "shown/theta",
     "propensity/logistic",
 )  # fmt: skip
 ON_FRAMES = (
