@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import polars as pl
+
 from openloop.core.feedback import Feedback
 from openloop.core.vocabulary import Vocabulary
 from openloop.data.columns import PAIR, Column, InputTable, choose, choose_log
@@ -74,6 +76,24 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({', '.join(f'{role} {column!r}' for role, column in self.columns.items())})"
+
+    def frame(self) -> Any:
+        """The rows as a frame of an engine, which fits on frames take.
+
+        Returns:
+            The frame that was scanned, or a lazy one of a file.
+        """
+        if not isinstance(self.source, str | os.PathLike):
+            return self.source
+        if self.table.scan is None:
+            raise InputError(f"{self.table.name}: cannot be looked at without reading it; read the log with ol.read.")
+        return self.table.scan(list(dict.fromkeys(self.columns.values())))
+
+    def fit_options(self) -> dict[str, Any]:
+        """What a fit on the frame is told: its columns and the size of the population."""
+        sizes = [known if known is None or isinstance(known, int) else len(known) for known in (self.users, self.items)]
+        columns = {role: self.columns[role] for role in ("user", "item", "rating") if role in self.columns}
+        return columns if None in sizes else columns | {"population": tuple(sizes)}
 
     def load(self) -> Feedback:
         """The rows in memory.
@@ -221,9 +241,18 @@ def pairs_of(given: Any, log: Log, what: str) -> Log:
     """Another table of pairs beside a log, such as what is excluded, whose columns may be called as the log's are."""
     if isinstance(given, Log):
         return given
+    if isinstance(given, Feedback):
+        ids = {"user": series_of(given.users.ids, given.user), "item": series_of(given.items.ids, given.item)}
+        return pairs_of(pl.DataFrame(ids), replace(log, columns={"user": "user", "item": "item"}), what)
     table = replace(given if isinstance(given, InputTable) else open_source(given, log.columns), name=what)
     named = {side: log.columns[side] if log.columns[side] in table.columns else None for side in PAIR}
     return Log(source=given, table=table, columns=choose(table, named, required=PAIR), split=log.split)
+
+
+def series_of(ids: Any, codes: Any) -> pl.Series:
+    """The id of each code."""
+    known = pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
+    return known.gather(pl.Series(codes))
 
 
 def _population(users: Any, items: Any, like: Any) -> tuple[Any, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -427,7 +426,7 @@ class ScanInput(LogInput):
             return None
         log, roles = self._log, ("user", "item", "rating")
         names = {role: log.columns[role] for role in roles if role in log.columns}
-        frame = given.with_column(native(log), ADDED, **names)
+        frame = given.with_column(log.frame(), ADDED, **names)
         self.table = replace(open_frame(frame), name=log.table.name)
         return ADDED
 
@@ -514,7 +513,7 @@ class ScanInput(LogInput):
         if exclude is None:
             return
         if log.origin is not None and log.origin is exclude.origin:  # parts of `ol.split`
-            self.is_one_log, self._t = log.share is not None, exclude.share or 0.0
+            self._resolve_parts(facts, exclude)
             return
         way = self._split or ("none" if facts.overlap else "random")
         if way != "none" and facts.overlap:
@@ -536,6 +535,15 @@ class ScanInput(LogInput):
         self.scaled = self.scaled and way != "time"
         self.share = self.share if self.scaled else None
         self.way = way
+
+    def _resolve_parts(self, facts: JoinFacts, exclude: Log) -> None:
+        """The shares of two parts of `ol.split`, as they came out."""
+        if self._split == "user":  # no scored user has an item to leave out
+            self.excludes = False
+        elif self.share is not None and exclude.share is not None:
+            total = self.n_rows + (self.n_excluded or 0)
+            self.share, self._t = self.n_rows / total, (self.n_excluded or 0) / total
+        self.is_one_log, self.way = self.share is not None, "random" if self.share is not None else "time"
 
     def excluded_share(self, facts: JoinFacts, over: Any, population: Population) -> float | Floats:
         """The excluded part's share of the log."""
@@ -594,15 +602,6 @@ class ScanInput(LogInput):
     def some_ids(self) -> list[Any]:
         """A user and an item."""
         return [self._known[side].ids[:1].tolist()[0] for side in ("user", "item")]
-
-
-def native(log: Log) -> Any:
-    """The rows as a frame of an engine."""
-    if isinstance(log.source, str | os.PathLike):
-        if log.table.scan is None:
-            raise InputError(f"{log.table.name}: cannot be looked at without reading it; read the log with ol.read.")
-        return log.table.scan(list(dict.fromkeys(log.columns.values())))
-    return log.source
 
 
 def _dealer(log: Log) -> Dealer:
