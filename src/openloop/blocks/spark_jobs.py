@@ -45,10 +45,10 @@ def mapped(frame: Any, work: Any) -> Any:
 
         run, error = None, None
         try:
-            import openloop
+            from openloop.support.version import VERSION as THERE
 
-            if openloop.__version__ != version:
-                error = ImportError(f"openloop {openloop.__version__} instead of {version}")
+            if version != THERE:
+                error = ImportError(f"openloop {THERE} instead of {version}")
             else:
                 from openloop.blocks.spark_tasks import run
         except ImportError as missing:
