@@ -1,4 +1,4 @@
-"""Parts of a scanned log: every row is in one of them, they are the same at every reading, and they know their share."""
+"""Parts of a scanned log: every row is in one of them, the same one at every reading, and they know their share."""
 
 from __future__ import annotations
 
