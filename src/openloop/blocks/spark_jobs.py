@@ -45,17 +45,10 @@ def mapped(frame: Any, work: Any) -> Any:
 
         run, error = None, None
         try:
-<<<<<<< HEAD
             from openloop.support.version import VERSION as INSTALLED
 
             if version != INSTALLED:
                 error = ImportError(f"openloop {INSTALLED} instead of {version}")
-=======
-            from openloop.support.version import VERSION as THERE
-
-            if version != THERE:
-                error = ImportError(f"openloop {THERE} instead of {version}")
->>>>>>> spark
             else:
                 from openloop.blocks.spark_tasks import run
         except ImportError as missing:
