@@ -13,6 +13,7 @@ from openloop.commands.audit.inputs import gather
 from openloop.commands.audit.model_files import candidate
 from openloop.commands.audit.request import AuditRequest
 from openloop.errors import ColumnError, InputError, OpenloopError, PredictionError, UndefinedError
+from openloop.moments import table_rules
 from openloop.moments.table_rules import Coverage, check_missing, missing_note
 from openloop.support.columns import OBVIOUS
 from tests.engines import converter

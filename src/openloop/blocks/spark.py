@@ -33,8 +33,8 @@ from openloop.support.version import VERSION
 
 Result = TypeVar("Result")
 
-# Parts of the users: a power of two. Spark moves the rows of a part at once and 2 GiB at most, so there are many even on
-# a small cluster; a task works on several, where they are small.
+# Parts of the users: a power of two. Spark moves the rows of a part at once and 2 GiB at most, so there are many even
+# on a small cluster; a task works on several, where they are small.
 PER_CORE, FEWEST = 4, 32  # tasks of a core, so that all cores are busy; parts
 SMALL, LARGE = 2**22, 2**27  # bytes of a task: with fewer, Spark takes longer to start it than the work takes
 CELL_TYPES = "part int, table int, place int, rows binary, told binary"
@@ -218,23 +218,28 @@ def _mapped(frame: Any, work: Any) -> Any:
         ) from error
     version, types = VERSION, CELLS.names
 
-    # Spark sends this function as code, so that it can say what executors lack: it names nothing of openloop's.
-    def task(batches: Any) -> Iterator[Any]:
-        import pickle  # noqa: PLC0415
+    # Spark sends these functions as code, so that they can say what executors lack: they name nothing of openloop's.
+    def installed() -> Any:
+        from openloop.support.version import VERSION as INSTALLED
 
-        import pyarrow  # noqa: PLC0415
+        if version != INSTALLED:
+            raise ImportError(f"openloop {INSTALLED} instead of {version}", name="openloop")
+        from openloop.blocks.spark_tasks import run
+
+        return run
+
+    def task(batches: Any) -> Iterator[Any]:
+        import pickle
+
+        import pyarrow as pa
 
         try:
-            from openloop.support.version import VERSION as INSTALLED  # noqa: PLC0415
-
-            if version != INSTALLED:
-                raise ImportError(f"openloop {INSTALLED} instead of {version}", name="openloop")
-            from openloop.blocks.spark_tasks import run  # noqa: PLC0415
+            run = installed()
         except ImportError as error:
             values = (0, -1, 0, None, pickle.dumps(error))
-            kinds = (pyarrow.int32(), pyarrow.int32(), pyarrow.int32(), pyarrow.binary(), pyarrow.binary())
-            columns = [pyarrow.array([value], kind) for value, kind in zip(values, kinds, strict=True)]
-            yield pyarrow.RecordBatch.from_arrays(columns, types)
+            kinds = (pa.int32(), pa.int32(), pa.int32(), pa.binary(), pa.binary())
+            columns = [pa.array([value], kind) for value, kind in zip(values, kinds, strict=True)]
+            yield pa.RecordBatch.from_arrays(columns, types)
         else:
             yield from run(payload, batches)
 
