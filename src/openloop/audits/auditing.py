@@ -82,8 +82,8 @@ def audit(
     The verdict is about the first metric and the first of the library's estimators that is not a plain average. By
     default rankings are judged where models rank all items, and ratings where models predict them. What the models list
     for users is shown beside rankings, and decides nothing. For a log of positives only, without propensities, every
-    row counts once, and the verdict must hold for every share of popularity that is exposure. For Impressions the models
-    are rankers and the verdict is about expected clicks.
+    row counts once, and the verdict must hold for every share of popularity that is exposure. For Impressions the
+    models are rankers and the verdict is about expected clicks.
 
     Args:
         models: Models by name, as in `evaluate`.

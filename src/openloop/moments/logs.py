@@ -196,7 +196,7 @@ class FeedbackInput(LogInput):
         return self._known
 
     def excluded_share(self, facts: JoinFacts, over: Any, population: Population) -> float | Floats:
-        """Scored rows stay candidates: of an excluded part that holds some of them, only the rest leaves the ranking."""
+        """Scored rows stay candidates: of an excluded part that holds some, only the rest leaves the ranking."""
         return excluded_share(self._log, self._exclude, facts.excluded)
 
     def rows_of_items(self, scored: Int64s, *, dropped: int) -> Int64s:
@@ -409,7 +409,7 @@ class ScanInput(LogInput):
         self._split, self.duplicates = log.split, log.duplicates
 
     def _propensity(self, given: Any) -> str | None:
-        """The column of p; a model is asked about each block, or was fitted where rows are and adds its column there."""
+        """The column of p; a model is asked about each block, or was fitted where rows are and adds a column there."""
         if given is None or isinstance(given, str):
             return self._log.columns.get("propensity") if given is None else named(self.table, "propensities", given)
         if isinstance(given, CountModel):
@@ -471,7 +471,8 @@ class ScanInput(LogInput):
         for side, kind in self._excluded_ids.kinds.items():
             if kind != self._ids.kinds[side]:
                 raise InputError(
-                    f"{exclude.table.name}: its {side} ids are {kind}, the log's {self._ids.kinds[side]}; cast one side."
+                    f"{exclude.table.name}: its {side} ids are {kind}, the log's {self._ids.kinds[side]}; cast one "
+                    "side."
                 )
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
@@ -485,8 +486,8 @@ class ScanInput(LogInput):
             sizes.append(known if isinstance(known, int) else len(ids_found))
         if log.users is None or log.items is None:
             notes.append(
-                f"the population was taken to be the {sizes[0]:,} users × {sizes[1]:,} items in the log; pass users= and "
-                "items= if it is larger"
+                f"the population was taken to be the {sizes[0]:,} users × {sizes[1]:,} items in the log; pass users= "
+                "and items= if it is larger"
             )
         self._known = {"user": found[0], "item": found[1]}
         return Population(users=found[0], items=found[1], n_users=sizes[0], n_items=sizes[1])
@@ -518,8 +519,8 @@ class ScanInput(LogInput):
         way = self._split or ("none" if facts.overlap else "random")
         if way != "none" and facts.overlap:
             raise InputError(
-                f"{log.table.name}: split={way!r}, but {facts.overlap:,} pairs are in it and in what is excluded, which "
-                "parts of one log never share; drop them from one, or pass split='none'."
+                f"{log.table.name}: split={way!r}, but {facts.overlap:,} pairs are in it and in what is excluded, "
+                "which parts of one log never share; drop them from one, or pass split='none'."
             )
         if facts.overlap == self.n_rows:
             raise LeakError(

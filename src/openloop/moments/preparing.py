@@ -78,7 +78,7 @@ class _Preparation:
             predicted = self._predicted(said)
             dropped, filled = self._without_gaps(blocks, predicted, said, levels)
             coverage = {
-                name: self._coverage(name, said.tables[name], name in predicted, population) for name in self.models
+                name: self._coverage(name, said.tables[name], is_predicted=name in predicted) for name in self.models
             }
             subject = self._subject(
                 blocks, population, asked, coverage, levels, threshold, facts, said, dropped, filled
@@ -115,8 +115,8 @@ class _Preparation:
         dealing.check()
         population = log.population(ids, self.notes)
         join = Join(
-            population=population, log=dealt, exclude=exclude, models=dealing.models,
-            columns=(*log.columns,), kinds=frozenset(question.kinds), keep=question.keeps_tables, duplicates=log.duplicates,
+            population=population, log=dealt, exclude=exclude, models=dealing.models, columns=(*log.columns,),
+            kinds=frozenset(question.kinds), keep=question.keeps_tables, duplicates=log.duplicates,
         )  # fmt: skip
         return log.dealer.join(join), population, dealing
 
@@ -194,7 +194,7 @@ class _Preparation:
         partly, served = question.missing != "error", set[str]()
         for name, model in self.models.items():
             found = said.tables[name]
-            if not _has_predictions(model, question):
+            if not _has_predictions(model):
                 continue
             is_list = isinstance(model, tuple) and len(model) == 1 and model[0].ranks
             if found.lacking and not partly and (is_list or question.lenient):
@@ -233,7 +233,7 @@ class _Preparation:
         self.notes.append(table_rules.missing_note(missing, gaps, dropped))
         return dropped, {}
 
-    def _coverage(self, name: str, found: TableFacts, is_predicted: bool, population: Population) -> Coverage:
+    def _coverage(self, name: str, found: TableFacts, *, is_predicted: bool) -> Coverage:
         """What a model's predictions hold; a recommender or an array has the scores of every cell."""
         model = self.models[name]
         if isinstance(model, Answerer):
@@ -273,10 +273,12 @@ class _Preparation:
         )  # fmt: skip
         unlisted = {name: found.unlisted_rows / n_rows for name, found in said.tables.items() if found.unlisted_rows}
         return Subject(
-            setting=setting, blocks=blocks, population=population, order=population.by_bucket[0], models=tuple(self.models), asked=asked,
+            setting=setting, blocks=blocks, population=population, order=population.by_bucket[0],
+            models=tuple(self.models), asked=asked,
             coverage=coverage, levels=levels, rows_of_items=log.rows_of_items(scored_of_items, dropped=dropped),
             scored_of_items=scored_of_items, n_rows=n_rows, scored_users=scored_users,
-            n_excluded=log.n_excluded, n_lost=facts.excluded if log.excludes else 0, overlap=0 if log.is_one_log else facts.overlap,
+            n_excluded=log.n_excluded, n_lost=facts.excluded if log.excludes else 0,
+            overlap=0 if log.is_one_log else facts.overlap,
             split=log.split_words, whole_users=log.whole_users, by_items=log.by_items or question.by_items,
             positives=log.positives, floored=log.floored, kept_weight=log.kept_weight, rank_sample=log.rank_sample,
             bounded=any(m.name == "ips" for m in question.methods), grid=log.grid,
@@ -375,7 +377,7 @@ def _ranked(levels: LevelCounts, threshold: float, *, every: bool) -> int:
 def _spread(ranked: Outcome, rows: Int64s, n_rows: int) -> Outcome:
     """Ranks of some rows among all; the others are not looked at."""
     above, tied = np.zeros(n_rows, np.int64), np.ones(n_rows, np.int64)
-    above[rows], tied[rows] = ranked.above, ranked.tied
+    above[rows], tied[rows] = np.asarray(ranked.above), np.asarray(ranked.tied)
     return Outcome(above=above, tied=tied)
 
 
@@ -428,8 +430,9 @@ class Checking:
         """Check the predictions of a block."""
         for check in self.checks:
             for name in self.models:
-                if block.outcomes[name].prediction is not None:
-                    check(block.outcomes[name].prediction)
+                prediction = block.outcomes[name].prediction
+                if prediction is not None:
+                    check(prediction)
 
 
 def _row_counts(n_items: int, block: Block) -> tuple[Int64s, int]:
@@ -449,7 +452,7 @@ def _predicts(model: Any) -> bool:
     return isinstance(model, np.ndarray) or hasattr(model, "predict")
 
 
-def _has_predictions(model: Model, question: Question) -> bool:
+def _has_predictions(model: Model) -> bool:
     if isinstance(model, Answerer):
         return True
     tables = [model] if isinstance(model, LogColumns) else list(model)
