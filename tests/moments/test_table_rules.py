@@ -11,7 +11,6 @@ import pytest
 import openloop as ol
 from openloop.commands.audit.model_files import candidate
 from openloop.errors import ColumnError, InputError, OpenloopError, PredictionError, UndefinedError
-from openloop.moments import table_rules
 from openloop.moments.table_rules import Coverage, check_missing, missing_note
 from openloop.support.columns import OBVIOUS
 from tests.engines import converter

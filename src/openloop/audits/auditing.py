@@ -12,7 +12,7 @@ from openloop.audits.basis import Basis, granted
 from openloop.audits.checks import benchmarks_of, check_of, counted_check
 from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
-from openloop.audits.curves import curves, with_gamma
+from openloop.audits.curves import curves, too_many, with_gamma
 from openloop.audits.evidence import Evidence, stem
 from openloop.audits.gathering import (
     all_rows,
@@ -219,7 +219,10 @@ def _conducted(
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=setting_of(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
-        notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
+        notes=(
+            *result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else []),
+            *([left_out] if (left_out := too_many(ready.source)) else []),
+        ),
         cold=cold, settling=settling_of(result, evidence, ready.source.about(), cold.rows if cold else 0),
     )  # fmt: skip
 

@@ -32,8 +32,8 @@ def split_scan(log: Log, test: Any, by: str, rng: Any) -> tuple[Log, Log]:
         chooser, share, split = _drawn(log, test, seed, by), test, "random" if by == "row" else "user"
     else:
         raise InputError(
-            f"split: a scanned log is split by row, user or time, with test= a share between 0 and 1, got by={by!r} and "
-            f"test={test!r}; read it with ol.read for others."
+            "split: a scanned log is split by row, user or time, with test= a share between 0 and 1, got "
+            f"by={by!r} and test={test!r}; read it with ol.read for others."
         )
     origin = object()
     parts = [
