@@ -13,8 +13,7 @@ from openloop.commands.audit.inputs import gather
 from openloop.commands.audit.model_files import candidate
 from openloop.commands.audit.request import AuditRequest
 from openloop.errors import ColumnError, InputError, OpenloopError, PredictionError, UndefinedError
-from openloop.moments import table_rules
-from openloop.moments.table_rules import Coverage, check_missing, missing_note
+from openloop.moments.table_rules import Coverage, check_missing, missing_note, not_finite, pairs_twice
 from openloop.support.columns import OBVIOUS
 from tests.engines import converter
 from tests.facts import facts
@@ -320,8 +319,10 @@ def test_what_is_done_about_missing_predictions_is_noted():
 
 
 def test_long_ids_and_columns_are_cut():
-    said = str(table_rules.not_finite("model 'm'", "c" * 999, 1, 2, ("u" * 999, 7)))
-    assert "u" * 190 in said
-    assert "item 7" in said
+    said = str(not_finite("model 'm'", "c" * 999, 1, 2, 6))
+    assert "c" * 190 in said
     assert "c" * 201 not in said
+    assert "first in row 7" in said
+    said = pairs_twice("model 'm'", 1, [("u" * 999, 7)])
+    assert "u" * 190 in said
     assert "u" * 201 not in said

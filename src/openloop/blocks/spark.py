@@ -116,7 +116,7 @@ class SparkDealer:
             ids.kinds[side] = "text" if "text" in (kind, ids.kinds.get(side)) else kind
         for role, check in reading.checks.items():
             if hasattr(check, "add"):
-                cast("Any", checks[role]).add(check)
+                checks[role].add(check)
 
     def join(self, join: Join) -> SparkBlocks:
         """The blocks of all that was read: one job."""
