@@ -26,7 +26,7 @@ from openloop.audits.gathering import (
 )
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, Cold, check_models, for_clicks
+from openloop.audits.question import POOLED, STRATA, AuditQuestion, Cold, check_models, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
 from openloop.audits.results import Audit, Family
@@ -129,18 +129,16 @@ def audit(
         Y1 beats Y2 and Y3 on mae, per cell.
     """
     with steps("audit", show=progress) as step:
+        # Either question has estimators of its own by default, and refuses those of other logs.
+        named: dict[str, Any] = {"metrics": metrics} | ({} if estimators is None else {"estimators": estimators})
         if is_shown(log):
-            from openloop.audits.shown import ESTIMATORS as OF_IMPRESSIONS
             from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 
-            about = ShownAuditQuestion(
-                metrics=metrics, estimators=OF_IMPRESSIONS if estimators is None else estimators, level=level,
-                baseline=baseline, rng=rng, **of_shown(log),
-            )  # fmt: skip
+            about = ShownAuditQuestion(**named, level=level, baseline=baseline, rng=rng, **of_shown(log))
             return conduct_shown(models, log, propensities, about, step)
         asked = AuditQuestion(
-            metrics=metrics or (), estimators=ESTIMATORS if estimators is None else estimators, exclude=exclude,
-            threshold=threshold, missing=missing, level=level, errors=errors, sample=sample, device=device,
+            **named | {"metrics": metrics or ()}, exclude=exclude, threshold=threshold, missing=missing, level=level,
+            errors=errors, sample=sample, device=device,
             strata=strata, groups=groups or {}, check=check, baseline=baseline, running=running,
             trained_on=trained_on, cold=cold, rehearse=rehearse, rng=rng,
             item_features=getattr(log, "item_features", None), min_item_rows=getattr(log, "min_item_rows", 0),

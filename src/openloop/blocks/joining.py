@@ -40,6 +40,10 @@ class Rows(Protocol):
         """Keep those of these buckets no longer."""
         ...
 
+    def close(self) -> None:
+        """Keep nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dealt:
@@ -452,7 +456,7 @@ def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
     return means["rating"].gather(place).cast(pl.Float32)
 
 
-def counts_of(values: Array) -> pl.DataFrame:
+def counts_of(values: Array | pl.Series) -> pl.DataFrame:
     """The distinct values, "value", and the "rows" of each."""
     return pl.Series("value", values).value_counts(name="rows")
 

@@ -180,7 +180,7 @@ def scan(
     """
     form = TextForm(separator=separator, header=header, skip=skip, comment=comment)
     if position is not None:
-        named = {"user": user, "item": item, "propensity": propensity, "time": time, **shown}
+        named: dict[str, Any] = {"user": user, "item": item, "propensity": propensity, "time": time, **shown}
         return scan_impressions(
             source, ShownColumns(position=position, **named), form, candidates=candidates, items=items
         )  # fmt: skip
@@ -258,20 +258,21 @@ def series_of(ids: Any, codes: Any) -> pl.Series:
 def _population(users: Any, items: Any, like: Any) -> tuple[Any, Any]:
     """The users and items: as numbers where numbers are given, since ids may be any."""
     if like is None:
-        return tuple(
-            int(given) if is_number(given) and not isinstance(given, bool) else vocabulary(given, what)
-            for given, what in ((users, "users"), (items, "items"))
-        )
+        return _ids_or_number(users, "users"), _ids_or_number(items, "items")
     if users is not None or items is not None:
         raise InputError("like= sets both vocabularies; pass either like= or users= and items=.")
     names = ("users", "items") if isinstance(like, Feedback | Log) else ("users_", "items_")
-    known = tuple(getattr(like, name, None) for name in names)
-    if not isinstance(like, Log) and not all(isinstance(ids, Vocabulary) for ids in known):
+    known_users, known_items = (getattr(like, name, None) for name in names)
+    if not isinstance(like, Log) and not all(isinstance(ids, Vocabulary) for ids in (known_users, known_items)):
         raise InputError(
             f"like= must be a Feedback, a Log or a fitted model, got {type(like).__name__}; pass users= and items= "
             "instead."
         )
-    return known
+    return known_users, known_items
+
+
+def _ids_or_number(given: Any, what: str) -> Vocabulary | int | None:
+    return int(given) if is_number(given) and not isinstance(given, bool) else vocabulary(given, what)
 
 
 def _refuse_options(split: str | None, duplicates: str, positive: float | None, rating: Column) -> None:

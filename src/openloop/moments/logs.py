@@ -48,7 +48,9 @@ def log_input(log: Any, propensities: Any, question: Question) -> LogInput:
     if isinstance(log, Log):
         return ScanInput(log, propensities, question)
     if isinstance(log, InputTable) or is_frame(log):
-        return ScanInput(scan(log), propensities, question)
+        scanned = scan(log)
+        assert isinstance(scanned, Log)  # noqa: S101, without a column of positions
+        return ScanInput(scanned, propensities, question)
     raise InputError(
         f"evaluate: the log must be a Feedback, a scanned log or a dataframe, got {type(log).__name__}; read it with "
         "ol.read or ol.scan."
@@ -410,8 +412,10 @@ class ScanInput(LogInput):
 
     def _propensity(self, given: Any) -> str | None:
         """The column of p; a model is asked about each block, or was fitted where rows are and adds a column there."""
-        if given is None or isinstance(given, str):
-            return self._log.columns.get("propensity") if given is None else named(self.table, "propensities", given)
+        if given is None:
+            return self._log.columns.get("propensity")
+        if isinstance(given, str):
+            return named(self._log.table, "propensities", given)
         if isinstance(given, CountModel):
             self._model, self.by_items = given, given.model.fits_items
             return None
@@ -450,6 +454,7 @@ class ScanInput(LogInput):
         if log.duplicates != "error" and "time" in log.columns:
             columns["time"] = log.columns["time"]
         checks |= {role: partial(_numbers, log.table.name) for role in models}
+        assert self.table is not None  # noqa: S101, a scanned log has one
         self._dealt = self.dealer.deal(
             self.table, columns | dict(models), checks, ids, is_log=True, positive=log.positive
         )

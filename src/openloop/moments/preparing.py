@@ -53,6 +53,10 @@ class _Preparation:
 
     def __init__(self, models: Mapping[str, Any], log: Any, propensities: Any, question: Question) -> None:
         self.question, self.notes = question, list[str]()
+        if question.device is not None:
+            from openloop.kernels.cuda.devices import device_of
+
+            device_of("evaluate", question.device)
         self.log: LogInput = log_input(log, propensities, question)
         columns = {**self.log.names, **question.columns}
         self.models: dict[str, Model] = {
