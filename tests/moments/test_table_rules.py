@@ -11,11 +11,7 @@ import pytest
 import openloop as ol
 from openloop.commands.audit.model_files import candidate
 from openloop.errors import ColumnError, InputError, OpenloopError, PredictionError, UndefinedError
-<<<<<<< HEAD
-from openloop.moments.table_rules import Coverage, check_missing, missing_note
-=======
 from openloop.moments.table_rules import Coverage, check_missing, missing_note, not_finite, pairs_twice
->>>>>>> lint
 from openloop.support.columns import OBVIOUS
 from tests.engines import converter
 from tests.facts import facts
@@ -293,8 +289,6 @@ def test_what_is_done_about_missing_predictions_is_noted():
     assert "a 3, b 1 rows" in missing_note("worst", {"a": 3, "b": 1}, 0)
     with pytest.raises(InputError, match="'ignore'"):
         check_missing("ignore")
-<<<<<<< HEAD
-=======
 
 
 def test_long_ids_and_columns_are_cut():
@@ -305,4 +299,3 @@ def test_long_ids_and_columns_are_cut():
     said = pairs_twice("model 'm'", 1, [("u" * 999, 7)])
     assert "u" * 190 in said
     assert "u" * 201 not in said
->>>>>>> lint

@@ -37,11 +37,7 @@ LARGEST = 2**31 - 1  # bytes that Arrow and the JVM hold in one cell
 BUDGET = 2**28  # bytes of rows that a task holds until they are dealt: executors have little memory beside the JVM's
 NO_TABLE = -1
 
-<<<<<<< HEAD
 Batch = Any  # of pyarrow, whose types are not complete
-=======
-Batch = Any  # a pyarrow.RecordBatch: pyarrow has no types
->>>>>>> lint
 Task = Callable[[Iterable[Batch]], Iterator[Batch]]
 
 

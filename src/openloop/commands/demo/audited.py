@@ -72,13 +72,8 @@ def audited_world(users: int, items: int, *, seed: int = 0, step: Step = silent)
     step("training three models", 0.1)
     models = _trained(train, seen)
     blind = audit(models, test, guessed, metrics=METRICS[:1], exclude=train, check=False, rng=seed)
-<<<<<<< HEAD
-    step("auditing them", 0.4)
-    found = audit(models, test, seen, metrics=METRICS, exclude=train, sample=sample, check=log, rng=seed)
-=======
     asked = AuditQuestion(metrics=METRICS, exclude=train, sample=sample, check=log, rng=seed)
     found = conduct(models, test, seen, asked, lambda what, done: step(what, 0.4 + 0.4 * done))
->>>>>>> lint
     step("computing the truth", 0.9)
     whole = evaluate(models, world.everything(), metrics=[found.metric], estimators=["naive"], pairs=[])
     words = f"the held-out fifth of a made-up log (seed {seed})"
