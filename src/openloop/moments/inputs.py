@@ -220,7 +220,11 @@ def predictions(
     ids, counts = choose(opened_table, {"user": user, "item": item}, required=table_rules.SIDES), {}
     if not chosen:
         counts = table_rules.count_columns(opened_table, {})
-        chosen = {} if counts and not table_rules.has_numbers(opened_table, {}) else table_rules.number_columns(opened_table, {})
+        chosen = (
+            {}
+            if counts and not table_rules.has_numbers(opened_table, {})
+            else table_rules.number_columns(opened_table, {})
+        )
     return Table(table=opened_table, columns=ids | counts | chosen)
 
 
