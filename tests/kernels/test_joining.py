@@ -7,15 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openloop.kernels.joining import find, match, order_of_pairs, slots_of
+from openloop.kernels.joining import find, match, meet, order_of_pairs, slots_of
 
 CELLS = st.lists(st.integers(-1, 12) | st.integers(2**62, 2**62 + 3), max_size=30)
 
 
 @given(CELLS, CELLS)
-def test_a_match_is_the_first_place_of_a_cell(table, rows):
+def test_a_match_or_a_meeting_is_the_first_place_of_a_cell(table, rows):
     place, repeats = match(np.array(table, np.int64), np.array(rows, np.int64))
     assert place.tolist() == [table.index(cell) if cell >= 0 and cell in table else -1 for cell in rows]
+    rising = np.sort(np.array(table, np.int64))
+    places = meet(rising, np.sort(np.array(rows, np.int64)))
+    assert places.tolist() == [rising.tolist().index(cell) if cell in table else -1 for cell in sorted(rows)]
     assert repeats.tolist() == [j for j, cell in enumerate(table) if cell >= 0 and cell in table[:j]]
 
 

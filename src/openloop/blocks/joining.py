@@ -17,7 +17,7 @@ from openloop.blocks.population import IdIndex, Population
 from openloop.blocks.tables import table_ranks
 from openloop.core.vocabulary import Array, Bools, Int64s, Ints
 from openloop.data.cells import one_of_each
-from openloop.kernels.joining import match, order_of_pairs
+from openloop.kernels.joining import meet, order_of_pairs
 
 SHOWN = 3  # pairs or users that an error names
 LARGEST = 2**31  # no list is longer
@@ -250,7 +250,7 @@ class _BlockJoin:
             return none, none, LogFaults()
         frame = self.join.exclude.store.frame(self.first, self.last)
         pairs, _, repeats = self._sorted(self._coded(frame, self.join.exclude), frame, "first")
-        place, _ = match(rows.cell(self.n_items), pairs.cell(self.n_items))
+        place = meet(rows.cell(self.n_items), pairs.cell(self.n_items))
         return pairs.take(place < 0), pairs, repeats
 
     def _coded(self, frame: pl.DataFrame, dealt: Dealt) -> Pairs:
@@ -339,19 +339,21 @@ class _Answer:
         strange = TableFacts(
             strange_users=int(np.count_nonzero(~known)), strange_items=int(np.count_nonzero(pairs.item[known] < 0))
         )
-        pairs = pairs.take(known)
-        cell = np.where(pairs.item >= 0, pairs.cell(self._n_items), -1)
-        place, repeats = match(cell, self._block.rows.cell(self._n_items))
-        again = self._owner.named(pairs.take(repeats)) if len(repeats) else []
-        self.facts = self.facts + strange + TableFacts(
-            pairs=int(np.count_nonzero(pairs.item >= 0)), repeats=len(repeats),
-            repeated=tuple(sorted(set(again))[:SHOWN]),
-        )  # fmt: skip
+        pairs = _ordered(pairs if known.all() else pairs.take(known))
+        within = pairs.take(pairs.item >= 0) if strange.strange_items else pairs
+        cell = within.cell(self._n_items)
+        place = meet(cell, self._block.rows.cell(self._n_items))
+        repeats = np.flatnonzero(cell[1:] == cell[:-1]) + 1
+        again = self._owner.named(within.take(repeats)) if len(repeats) else []
+        self.facts = (
+            self.facts
+            + strange
+            + TableFacts(pairs=len(within), repeats=len(repeats), repeated=tuple(sorted(set(again))[:SHOWN]))
+        )
 
         def beside(name: str) -> Array:
-            return (
-                np.where(place >= 0, pairs.numbers[name][place], np.nan) if len(pairs) else np.full(len(place), np.nan)
-            )
+            numbers = within.numbers[name]
+            return np.where(place >= 0, numbers[place], np.nan) if len(numbers) else np.full(len(place), np.nan)
 
         if serves_ratings and "score" in pairs.numbers and "prediction" in self._kinds:
             self._predict(beside("score"))
@@ -359,15 +361,15 @@ class _Answer:
             return
         if "rank" not in self._kinds:
             if self._owner.join.keep and "score" in pairs.numbers and not len(repeats):
-                self._keep_scores(_ordered(pairs.take(pairs.item >= 0)))
+                self._keep_scores(within)
             return
         if "above" in pairs.numbers:
             self._count(beside("above"), beside("tied"), place >= 0, pairs)
         elif "rank" in pairs.numbers:
             self._list(pairs, beside("rank"), whole=True)
-            self.kept = _ordered(pairs) if self._owner.join.keep else None
+            self.kept = pairs if self._owner.join.keep else None
         elif not len(repeats):
-            self._rank_scores(_ordered(pairs.take(pairs.item >= 0)))
+            self._rank_scores(within)
 
     def _predict(self, scores: Array) -> None:
         gaps = np.isnan(scores)
@@ -401,7 +403,7 @@ class _Answer:
         deepest = np.zeros(users)
         np.maximum.at(deepest, pairs.user, np.where(odd, 0, own))
         bad = int(odd.sum()) or _repeated_ranks(pairs.user, own)
-        place, _ = match(self._block.excluded.cell(self._n_items), pairs.take(pairs.item >= 0).cell(self._n_items))
+        place = meet(self._block.excluded.cell(self._n_items), pairs.take(pairs.item >= 0).cell(self._n_items))
         candidates = self._owner.join.population.n_items - np.diff(self._block.excluded_ptr)
         without = (length == 0) & self._scored
         self.facts = self.facts + TableFacts(
@@ -417,7 +419,7 @@ class _Answer:
     def _rank_scores(self, pairs: Pairs) -> None:
         """Scores of all candidates: ranks, ties in expectation."""
         block = self._block
-        place, _ = match(block.excluded.cell(self._n_items), pairs.cell(self._n_items))
+        place = meet(block.excluded.cell(self._n_items), pairs.cell(self._n_items))
         inside = np.bincount(pairs.user[place < 0], minlength=block.n_users)
         n_items = self._owner.join.population.n_items
         candidates = n_items - np.diff(block.excluded_ptr)
@@ -432,7 +434,7 @@ class _Answer:
         hidden = np.isneginf(pairs.numbers["score"])
         if not hidden.any():
             return TableFacts()
-        place, _ = match(pairs.take(hidden).cell(self._n_items), self._block.rows.cell(self._n_items))
+        place = meet(pairs.take(hidden).cell(self._n_items), self._block.rows.cell(self._n_items))
         return TableFacts(
             hidden=int(hidden.sum()), hidden_users=len(np.unique(pairs.user[hidden])),
             hidden_candidates=int(np.count_nonzero(hidden & ~excluded)),

@@ -78,6 +78,22 @@ def _find(slots: Places, table: Ints, rows: Ints, shift: np.uint64, place: Place
         place[j] = slots[slot]
 
 
+def meet(table: Ints, rows: Ints) -> Places:
+    """The first place in `table` of each of the `rows`, -1 where it has none; both rise."""
+    place = np.empty(len(rows), np.int32)
+    _meet(*fixed(table, rows), place)
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _meet(table: Ints, rows: Ints, place: Places) -> None:
+    k = 0
+    for j in range(rows.size):
+        while k < table.size and table[k] < rows[j]:
+            k += 1
+        place[j] = k if k < table.size and table[k] == rows[j] else -1
+
+
 def order_of_pairs(first: Places, second: Places, n_first: int, n_second: int) -> Places:
     """Where pairs stand by their first and then by their second number, equal ones as they are.
 

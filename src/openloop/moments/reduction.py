@@ -25,7 +25,7 @@ from openloop.moments.requests import Request
 from openloop.moments.rows import Rows, base_sums, gains, sums
 from openloop.moments.setting import Setting, Strata
 from openloop.moments.terms import POWERS, shared_key
-from openloop.moments.tilting import Tilter, clusters_of, dealt_to_clusters
+from openloop.moments.tilting import Tilter, are_clusters, clusters_of, dealt_to_clusters
 
 Key = tuple[Any, ...]  # what a sum is a sum of
 
@@ -75,7 +75,7 @@ class Reduction:
                 item = block.item if metric.kind == "cell" else block.item[views.relevant(metric.on)]
                 clusters = clusters_of(block, self.setting.n_users)
                 tilted = self.tilts[metric.name].sums(rows, item, clusters, made, self.pairs)
-                into = found.of_users if clusters[1] == block.n_users else found.of_clusters
+                into = found.of_users if are_clusters(self.setting.n_users) else found.of_clusters
                 into.update({("tilted", metric.name, what): values for what, values in tilted.items()})
         for on, strata in dict.fromkeys((r.metric.on, r.strata) for r in self.requests):
             base = base_sums(views.rows("cell", on, strata))

@@ -326,17 +326,20 @@ class BlockSource:
             for sums in (part.of_users, part.of_buckets, part.of_clusters):
                 for key, values in sums.items():
                     by_key.setdefault(key, []).append(values)
-        return {
-            key: self.by_code(own) if key in of_users and not self._clustered else np.concatenate(own)
-            for key, own in by_key.items()
-        }
+        merged: dict[Key, Floats] = {}
+        for key in list(by_key):
+            own = by_key.pop(key)  # so that parts and their sums need not be in memory together
+            merged[key] = self.by_code(own) if key in of_users and not self._clustered else np.concatenate(own)
+        return merged
 
     def by_code(self, parts: Sequence[Floats]) -> Floats:
         """The rows of users, block after block, in the order of their codes; of unknown users zeros, last."""
-        values = np.concatenate(parts)
-        ordered = np.zeros((self.setting.n_users, *values.shape[1:]))
-        ordered[self.subject.order] = values
-        return np.asfortranarray(ordered)
+        width = parts[0].shape[1:]
+        ordered = np.zeros((self.setting.n_users, *width), order="F")
+        for place in np.ndindex(*width):  # a column at a time, as estimators read them
+            column = (slice(None), *place)
+            ordered[column][self.subject.order] = np.concatenate([part[column] for part in parts])
+        return ordered
 
     def _of(self, r: Request, sums: Mapping[Key, Floats]) -> dict[str, Floats]:
         """The sums of one request by their names."""

@@ -95,9 +95,14 @@ class Tilter:
         )  # fmt: skip
 
 
+def are_clusters(n_users: int) -> bool:
+    """Whether users are so few that each is a cluster of its own."""
+    return n_users <= PER_BUCKET * BUCKETS
+
+
 def clusters_of(block: Block, n_users: int) -> Clusters:
     """The clusters of a block's users: each its own, or so many of each bucket where users are more."""
-    if n_users <= PER_BUCKET * BUCKETS:
+    if are_clusters(n_users):
         return np.arange(block.n_users), block.n_users
     return dealt_to_clusters(block, PER_BUCKET)
 
