@@ -10,6 +10,7 @@ import pytest
 from openloop.core.feedback import Vocabulary
 from openloop.errors import DuplicateError, InputError, PredictionError
 from openloop.learners.adapters.wrapped import PartlyWrapped, Wrapped
+from openloop.moments.models import Partial
 from tests.elsewhere import ITEM_IDS, ITEMS, LOG, USER_IDS, USERS, V, W, evaluated, in_codes
 from tests.facts import facts
 
