@@ -202,10 +202,10 @@ def evaluate(
     _check_models(models)
     if is_shown(log):
         return _of_impressions(models, log, propensities, metrics, estimators, level)
-    usual: dict[str, Any] = default_metrics(models) if metrics is None else {"metrics": metrics}
+    named: dict[str, Any] = default_metrics(models) if metrics is None else {"metrics": metrics}
+    named["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
     question = Question(
-        **usual, estimators=("naive", "ips", "snips", "stratified") if estimators is None else estimators,
-        exclude=exclude, threshold=threshold, missing=missing, level=level, errors=errors, device=device,
+        **named, exclude=exclude, threshold=threshold, missing=missing, level=level, errors=errors, device=device,
         item_features=getattr(log, "item_features", None),
     )  # fmt: skip
     with prepared(models, log, propensities, question) as ready:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections.abc import Iterator
 from contextlib import closing, suppress
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info
 
-from openloop.blocks.passes import AHEAD, run_blocks
+from openloop.blocks.passes import AHEAD, Together, run_blocks
 
 
 def blas_threads():
@@ -88,3 +90,40 @@ def test_blas_has_one_thread_meanwhile():
         for block in run_blocks(lambda block: block, 5):
             _ = 1 / block
     assert blas_threads() == before
+
+
+# -- common passes -------------------------------------------------------------------------------------------
+
+
+def test_questions_that_are_asked_together_share_their_passes() -> None:
+    passes: list[int] = []
+
+    def over(work: Any) -> Iterator[Any]:
+        passes.append(1)
+        return map(work, (1.0, 2.0, 3.0))
+
+    together = Together(over)
+
+    def twice() -> float:
+        largest = max(together.over(lambda block: block))
+        return sum(together.over(lambda block: block / largest))
+
+    assert together.answer([twice, lambda: sum(together.over(lambda block: 10 * block)), lambda: "none"]) == [
+        2.0, 60.0, "none"
+    ]  # fmt: skip
+    assert len(passes) == 2
+    assert together.answer([]) == []
+
+
+@pytest.mark.parametrize("fails", ["question", "pass"])
+def test_an_error_ends_all_questions(fails: str) -> None:
+    def over(work: Any) -> Iterator[Any]:
+        yield work(0 if fails == "pass" else 1)
+
+    together = Together(over)
+
+    def question() -> float:
+        return 1 / next(together.over(lambda block: 1 // block)) - 1
+
+    with pytest.raises(ZeroDivisionError):
+        together.answer([question, lambda: 1 // 0 if fails == "question" else 1])

@@ -47,7 +47,14 @@ def matches(name: str, patterns: list[str]) -> bool:
 def spark() -> Engine:
     from pyspark.sql import SparkSession
 
-    settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2", "spark.log.level": "ERROR"}
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.codegen.wholeStage": "false",  # to compile a plan takes longer than to run it on a few rows
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    }
     return on_spark(SparkSession.builder.master("local[2]").config(map=settings).getOrCreate())
 
 

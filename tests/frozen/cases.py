@@ -64,6 +64,7 @@ EVALUATED = {
     "full": Question(metrics=("mae", *WHOLE, *LISTS), estimators=BY_USER, form="full"),
     "full-excluded": Question(metrics=(*WHOLE, *LISTS), estimators=USUAL, form="full", exclude=True),
     "full-part": Question(metrics=("mae", *WHOLE, *LISTS), estimators=USUAL, form="full", part=True),
+    "part": Question(metrics=("mae", "recall@10"), estimators=("naive", "snips"), form="full", part=True),
     "full-threshold": Question(metrics=("recall@10", "ndcg@10"), form="full", options={"threshold": 3}),
     "full-none": Question(metrics=("recall@10", "ndcg", "auc"), estimators=("naive",), form="full", p="none"),
     "full-fitted": Question(metrics=("recall@10", "dcg"), estimators=USUAL, form="full", p="logistic"),
@@ -131,7 +132,7 @@ GONE = (  # frozen, and asked no more: sums over clusters of users, since no num
     "evaluate/errors-clusters", "evaluate/full-clusters",
 )  # fmt: skip
 ON_SPARK = (  # which takes seconds for each
-    "evaluate/errors-part", "evaluate/full-part", "evaluate/lists-excluded", "audit/errors-text", "shown/theta",
+    "evaluate/lists-text", "evaluate/part", "audit/errors-text", "shown/scores", "shown/theta",
     "propensity/logistic",
 )  # fmt: skip
 ON_FRAMES = (

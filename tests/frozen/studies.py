@@ -9,6 +9,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import math
+import os
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import openloop as ol
 from tests.frozen import comparing
 
 STUDIES = Path(__file__).with_name("studies.json")
-DATA = Path(__file__).parents[3] / "shared" / "data"
+DATA = os.environ.get("OPENLOOP_DATA", Path(__file__).parents[3] / "shared" / "data")
 PAPERS = ("schnabel2016", "lim2015", "jadidinejad2021", "race")
 # Trials are the same on one machine with as many threads. On another, a learner stops elsewhere: its objective is as
 # near to the optimum as its tolerance says, 1e-5 or so, and its predictions within the root of that. Where

@@ -11,7 +11,7 @@ import pytest
 import openloop as ol
 from openloop.commands.audit.model_files import candidate
 from openloop.errors import ColumnError, InputError, OpenloopError, PredictionError, UndefinedError
-from openloop.moments.table_rules import Coverage, check_missing, missing_note
+from openloop.moments.table_rules import Coverage, check_missing, missing_note, not_finite, pairs_twice
 from openloop.support.columns import OBVIOUS
 from tests.engines import converter
 from tests.facts import facts
@@ -289,3 +289,13 @@ def test_what_is_done_about_missing_predictions_is_noted():
     assert "a 3, b 1 rows" in missing_note("worst", {"a": 3, "b": 1}, 0)
     with pytest.raises(InputError, match="'ignore'"):
         check_missing("ignore")
+
+
+def test_long_ids_and_columns_are_cut():
+    said = str(not_finite("model 'm'", "c" * 999, 1, 2, 6))
+    assert "c" * 190 in said
+    assert "c" * 201 not in said
+    assert "first in row 7" in said
+    said = pairs_twice("model 'm'", 1, [("u" * 999, 7)])
+    assert "u" * 190 in said
+    assert "u" * 201 not in said

@@ -12,7 +12,7 @@ from openloop.audits.basis import Basis, granted
 from openloop.audits.checks import benchmarks_of, check_of, counted_check
 from openloop.audits.cold import WARM, parted
 from openloop.audits.contrasts import contrasts, estimators_of
-from openloop.audits.curves import curves, with_gamma
+from openloop.audits.curves import curves, too_many, with_gamma
 from openloop.audits.evidence import Evidence, stem
 from openloop.audits.gathering import (
     all_rows,
@@ -26,7 +26,7 @@ from openloop.audits.gathering import (
 )
 from openloop.audits.narrowing import narrowed
 from openloop.audits.open_loop import open_loop_of, with_open_loop
-from openloop.audits.question import ESTIMATORS, POOLED, STRATA, AuditQuestion, Cold, check_models, for_clicks
+from openloop.audits.question import POOLED, STRATA, AuditQuestion, Cold, check_models, for_clicks
 from openloop.audits.rankings import ranks_within_users
 from openloop.audits.rehearsal import Rehearsal
 from openloop.audits.results import Audit, Family
@@ -82,8 +82,8 @@ def audit(
     The verdict is about the first metric and the first of the library's estimators that is not a plain average. By
     default rankings are judged where models rank all items, and ratings where models predict them. What the models list
     for users is shown beside rankings, and decides nothing. For a log of positives only, without propensities, every
-    row counts once, and the verdict must hold for every share of popularity that is exposure. For Impressions the models
-    are rankers and the verdict is about expected clicks.
+    row counts once, and the verdict must hold for every share of popularity that is exposure. For Impressions the
+    models are rankers and the verdict is about expected clicks.
 
     Args:
         models: Models by name, as in `evaluate`.
@@ -129,18 +129,16 @@ def audit(
         Y1 beats Y2 and Y3 on mae, per cell.
     """
     with steps("audit", show=progress) as step:
+        # Either question has estimators of its own by default, and refuses those of other logs.
+        named: dict[str, Any] = {"metrics": metrics} | ({} if estimators is None else {"estimators": estimators})
         if is_shown(log):
-            from openloop.audits.shown import ESTIMATORS as OF_IMPRESSIONS
             from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 
-            about = ShownAuditQuestion(
-                metrics=metrics, estimators=OF_IMPRESSIONS if estimators is None else estimators, level=level,
-                baseline=baseline, rng=rng, **of_shown(log),
-            )  # fmt: skip
+            about = ShownAuditQuestion(**named, level=level, baseline=baseline, rng=rng, **of_shown(log))
             return conduct_shown(models, log, propensities, about, step)
         asked = AuditQuestion(
-            metrics=metrics or (), estimators=ESTIMATORS if estimators is None else estimators, exclude=exclude,
-            threshold=threshold, missing=missing, level=level, errors=errors, sample=sample, device=device,
+            **named | {"metrics": metrics or ()}, exclude=exclude, threshold=threshold, missing=missing, level=level,
+            errors=errors, sample=sample, device=device,
             strata=strata, groups=groups or {}, check=check, baseline=baseline, running=running,
             trained_on=trained_on, cold=cold, rehearse=rehearse, rng=rng,
             item_features=getattr(log, "item_features", None), min_item_rows=getattr(log, "min_item_rows", 0),
@@ -219,7 +217,10 @@ def _conducted(
         open_loop=sample, weights=ready.source.summary(all_rows(metric.on)), check=checked, warnings=tuple(warnings),
         setting=setting_of(ready.source, propensities, whole, began),
         rehearsal=_rehearsal(ready, evidence, seen, asked, step),
-        notes=(*result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else [])),
+        notes=(
+            *result.notes, *(sample.result.notes if sample else ()), *([str(cold)] if cold else []),
+            *([left_out] if (left_out := too_many(ready.source)) else []),
+        ),
         cold=cold, settling=settling_of(result, evidence, ready.source.about(), cold.rows if cold else 0),
     )  # fmt: skip
 

@@ -50,7 +50,7 @@ def counted_check(source: BlockSource, model: CountModel, rng: Any) -> Check:
         return rows, mass, heavy
 
     parts = list(source.over(work))
-    by_user, mass = (source.by_code([part[k] for part in parts]) for k in (0, 1))
+    by_user, mass = source.by_code([rows for rows, _, _ in parts]), source.by_code([mass for _, mass, _ in parts])
     heaviest = sorted(row for part in parts for row in part[2])[:HEAVIEST]
     log = CountedLog(
         users=subject.population.users, items=subject.population.items, by_item=subject.rows_of_items,

@@ -112,7 +112,10 @@ def _gains(
 def _chances(
     source: BlockSource, log: Feedback, users: Array, rating: Grid, propensities: Any, s: Floats
 ) -> Callable[[Any], Floats]:
-    """π = p·s/(1 − p·t) of every cell of consecutive users, (B, I), given t; of balanced weights, times what balancing did."""
+    """π = p·s/(1 − p·t) of every cell of consecutive users, (B, I), given t.
+
+    Of balanced weights, times what balancing did.
+    """
     if source.subject.grid is not None:
         grid = source.subject.grid(users)
         return lambda t: part_probability(grid, s, t)

@@ -20,6 +20,7 @@ from openloop.moments.rows import ArrayColumns, Rows
 from openloop.moments.source import BlockSource
 
 GAMMAS = 25
+MOST_ROWS = 25_000_000  # which are held at once to be sorted: about 2 GB for two models
 WIDEST = (2.0, 10.0)  # how far a curve of bounds reaches at least, and at most
 OF_USERS = ("snips", "snips_user")  # estimators that are means over users of their own ratios, of some metrics
 TILTED = ("snips", "ips", "snips_user")  # estimators whose bounds against Γ are known
@@ -27,9 +28,17 @@ TILTED = ("snips", "ips", "snips_user")  # estimators whose bounds against Γ ar
 
 def with_gamma(source: BlockSource, metric: Metric, found: tuple[Contrast, ...]) -> tuple[Contrast, ...]:
     """Contrasts of means of users' ratios with their Γ*, which no sums tell; not where the interval covers 0."""
-    if metric.kind != "user" or found[0].estimator not in OF_USERS:
+    if metric.kind != "user" or found[0].estimator not in OF_USERS or too_many(source):
         return found
     return tuple(replace(c, gamma=_critical(source, metric, c)) if _lacks_gamma(c) else c for c in found)
+
+
+def too_many(source: BlockSource) -> str:
+    """Why bounds that sort the rows are left out; empty where they are not."""
+    rows = source.subject.n_rows
+    if rows <= MOST_ROWS:
+        return ""
+    return f"bounds against Γ are left out of logs with more than {MOST_ROWS:,} rows, and this one has {rows:,}"
 
 
 def _lacks_gamma(c: Contrast) -> bool:
@@ -39,7 +48,7 @@ def _lacks_gamma(c: Contrast) -> bool:
 def curves(source: BlockSource, metric: Metric, own_contrasts: Sequence[Contrast], leader: str) -> tuple[Curve, ...]:
     """Bounds against Γ of each model, and of the leader's differences from the others."""
     estimator = own_contrasts[0].estimator
-    if estimator not in TILTED:
+    if estimator not in TILTED or too_many(source):
         return ()
     finite = [c.gamma for c in own_contrasts if c.gamma is not None and math.isfinite(c.gamma)]
     reach = min(max([WIDEST[0], *(1.5 * g for g in finite)]), WIDEST[1])

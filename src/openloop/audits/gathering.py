@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from openloop.audits.answers import Reason
 from openloop.audits.basis import Basis
@@ -14,6 +15,7 @@ from openloop.audits.results import Setting, stamped
 from openloop.audits.rules import DROPPED, EFFECTIVE_ROWS, RARE_ROWS, dropped, unfit
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
+from openloop.data.scanning import Log
 from openloop.errors import NameFormatError
 from openloop.evaluation import Prepared
 from openloop.metrics.naming import metric as metric_named
@@ -115,8 +117,25 @@ def setting_of(source: BlockSource, propensities: Any, log: Any, began: float) -
     """What was audited: the log, where it lives, and where the propensities come from."""
     about = source.about()
     if propensities is None:
-        words = "the log's own" if isinstance(log, Feedback) and log.propensity is not None else "none"
+        words = "the log's own" if _has_propensities(log) else "none"
     else:
         words = f"column {propensities!r}" if isinstance(propensities, str) else type(propensities).__name__
-    where = "a log in memory" if isinstance(log, Feedback) else f"a {type(log).__module__.partition('.')[0]} frame"
-    return stamped(Setting(**asdict(about), log=where, propensity=words), began)
+    return stamped(Setting(**asdict(about), log=_place(log), propensity=words), began)
+
+
+def _has_propensities(log: Any) -> bool:
+    if isinstance(log, Feedback):
+        return log.propensity is not None
+    return isinstance(log, Log) and "propensity" in log.columns
+
+
+def _place(log: Any) -> str:
+    """Where a log's rows are."""
+    if isinstance(log, Feedback):
+        return "a log in memory"
+    rows = log.source if isinstance(log, Log) else log
+    if isinstance(rows, str | os.PathLike):
+        return f"{rows}, scanned"
+    if isinstance(rows, list | tuple):
+        return f"{len(cast('Sequence[Any]', rows)):,} files, scanned"
+    return f"a {type(rows).__module__.partition('.')[0]} frame"

@@ -183,8 +183,9 @@ def _moved_up(rows: pl.DataFrame, candidates: Array) -> pl.DataFrame:
     rows = rows.sort("code_user", "rank")
     of_user = pl.col("code_user")
     rows = rows.with_columns(
-        moved=pl.col("rank") - pl.col("rare").cast(pl.Int64).cum_sum().over(of_user), lost=pl.col("rare").sum().over(of_user),
-        length=pl.len().over(of_user), deepest=pl.col("rank").max().over(of_user),
+        moved=pl.col("rank") - pl.col("rare").cast(pl.Int64).cum_sum().over(of_user),
+        lost=pl.col("rare").sum().over(of_user), length=pl.len().over(of_user),
+        deepest=pl.col("rank").max().over(of_user),
         all=pl.Series(candidates[rows["code_user"].to_numpy()]),
     )  # fmt: skip
     cut = rows.filter((pl.col("lost") > 0) & (pl.col("length") < pl.col("all")))

@@ -8,15 +8,19 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from openloop.audits.contrasts import contrasts, estimators_of
 from openloop.audits.rankings import kendall
 from openloop.audits.results import OpenLoop, Score, StrataLine, StrataTable
 from openloop.audits.strata import judged
+from openloop.blocks.block import Block
 from openloop.core.comparison import Comparison
 from openloop.core.feedback import Feedback
 from openloop.core.metric import Metric
-from openloop.errors import PredictionError, UndefinedError
+from openloop.data.reading import read
+from openloop.data.scanning import Log, scan, series_of
+from openloop.errors import InputError, PredictionError, UndefinedError
 from openloop.estimators.sensitivity import least_gamma
 from openloop.evaluation import prepared
 from openloop.metrics.naming import metric as metric_named
@@ -32,12 +36,50 @@ def open_loop_of(
 
     Rankings are among the candidates, so that cells which were excluded are no part of their open loop.
     """
+    if source.subject.log is None:
+        return _beside_scan(models, sample, result, asked, source)
     rows, notes = {"prediction": sample, "rank": sample}, list[str]()
-    if isinstance(sample, Feedback) and asked.exclude is not None:
+    if asked.exclude is not None:
         outside = ~np.isin(sample.cell, asked.exclude.cell)
         rows["rank"] = sample.take(outside)
         if not outside.all():
             notes.append(f"{int((~outside).sum()):,} rows of the open loop are excluded, and left out of its rankings")
+    return _judged(models, rows, notes, result, asked, source)
+
+
+def _beside_scan(
+    models: Mapping[str, Any], sample: Any, result: Comparison, asked: Question, source: BlockSource
+) -> OpenLoop:
+    """The same where the log is scanned: the sample has the log's population, and loses what the log excludes."""
+    users, items = source.subject.population.users, source.subject.population.items
+    log = sample if isinstance(sample, Feedback) else sample.load() if isinstance(sample, Log) else read(sample)
+    user, item = users.find(log.users.ids)[log.user], items.find(log.items.ids)[log.item]
+    if bool((user < 0).any() or (item < 0).any()):
+        raise InputError("sample: it has users or items that the log lacks; scan the log with users= and items=.")
+    cells, n_items, notes = user.astype(np.int64) * len(items) + item, len(items), list[str]()
+
+    def excluded(block: Block) -> Any:
+        own = block.users[block.excluded.user].astype(np.int64) * n_items + block.excluded.item
+        return np.isin(cells, own)
+
+    gone = np.any(list(source.over(excluded)), axis=0)
+    frame = pl.DataFrame(
+        {"user": series_of(users.ids, user), "item": series_of(items.ids, item), "rating": log.rating}
+    )  # fmt: skip
+    every = replace(scan(frame), users=users, items=items, split="none")
+    rows = {"prediction": every}
+    if not gone.all():
+        rows["rank"] = replace(scan(frame.filter(pl.Series(~gone))), users=users, items=items, split="none")
+    if gone.any():
+        notes.append(f"{int(gone.sum()):,} rows of the open loop are excluded, and left out of its rankings")
+    return _judged(models, rows, notes, result, asked, source)
+
+
+def _judged(
+    models: Mapping[str, Any], rows: Mapping[str, Any], notes: Sequence[str], result: Comparison, asked: Question,
+    source: BlockSource,
+) -> OpenLoop:  # fmt: skip
+    """What the plain average of the sample's rows says, by kind of metric."""
     parts, facts = list[Comparison](), list[LogFacts]()
     for on, part in rows.items():
         wanted = [m for m in asked.measures if m.name in result.metrics and m.on == on]
@@ -49,6 +91,7 @@ def open_loop_of(
     if not estimates:
         raise UndefinedError("open_loop: none of its rows can be scored; give ratings of more cells.")
     found = replace(parts[0], estimates=estimates, better=result.better, notes=tuple(notes))
+    sample = rows["prediction"]
     size = len(sample) if isinstance(sample, Feedback) else max(e.diagnostics.n for e in estimates.values())
     return replace(against_open_loop(result, found, size), gamma_min=gamma_min(source, facts[0], asked.level))
 

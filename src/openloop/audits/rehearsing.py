@@ -134,9 +134,10 @@ class Stage:
         every = every if self.levels is None else self.levels.refitted(every)
         keep = every.relevant > 0 if self.metric.kind == "user" else None
         rows, cells = (every, cells) if keep is None else (every.take(keep), cells[keep])
+        edges = () if rows.stratum is None else tuple(np.arange(rows.n_strata - 1) + 0.5)
         common = Common(
             cells=rows.cells, base=rows_of.base_sums(every), weights=summary_of(rows), scaled=rows.scaled,
-            unbalanced=self.unbalanced, edges=() if rows.stratum is None else tuple(np.arange(rows.n_strata - 1) + 0.5), kept_weight=self.kept_weight,
+            unbalanced=self.unbalanced, edges=edges, kept_weight=self.kept_weight,
             sample=None if self.levels is None else self.levels.sample,
         )  # fmt: skip
         tilter = None if self.tilting is None else tilter_of_rows(self.tilting, every, item, self.rows_of_items)

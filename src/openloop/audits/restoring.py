@@ -198,8 +198,9 @@ class KeptEstimate(Estimate):
         """The degrees of freedom of t, as they were written."""
         return self.kept_df
 
-    def interval(self, level: float = 0.95, over: str = "users") -> Interval:
+    def interval(self, level: float = 0.95, over: str | None = None) -> Interval:
         """The interval over users; at another level than the one that was written, by the same t."""
+        over = over or "users"
         if over == "users" and level == self.kept_level:
             return self.kept_interval
         return super().interval(level, over)

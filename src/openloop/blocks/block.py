@@ -21,7 +21,7 @@ class Outcome:
     above: Int64s | None = None
     tied: Int64s | None = None
 
-    def take(self, rows: Array) -> Outcome:
+    def take(self, rows: Array | slice) -> Outcome:
         """The rows that a mask keeps, or those at some places."""
         columns = {name: getattr(self, name) for name in ("prediction", "above", "tied")}
         return Outcome(**{name: None if values is None else values[rows] for name, values in columns.items()})

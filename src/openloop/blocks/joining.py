@@ -40,6 +40,10 @@ class Rows(Protocol):
         """Keep those of these buckets no longer."""
         ...
 
+    def close(self) -> None:
+        """Keep nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dealt:
@@ -78,6 +82,10 @@ class TableFacts:
     gaps: int = 0  # users with gaps in their ranks
     short: int = 0  # users with scored rows of whom some candidate is missing
     incomplete: int = 0  # users of whom some item is missing
+    hidden: int = 0  # cells with a score of -inf, as of a masked history
+    hidden_users: int = 0
+    hidden_candidates: int = 0  # those that nothing excludes
+    hidden_levels: tuple[pl.DataFrame, ...] = ()  # the ratings of scored rows among them, as in `JoinFacts.levels`
 
     def __add__(self, other: TableFacts) -> TableFacts:
         added: dict[str, Any] = {}
@@ -85,6 +93,8 @@ class TableFacts:
             own, more = getattr(self, name), getattr(other, name)
             if name in ("depth", "most"):
                 added[name] = max(own, more)
+            elif name == "hidden_levels":
+                added[name] = own + more
             else:
                 added[name] = tuple(sorted(own + more)[:SHOWN]) if isinstance(own, tuple) else own + more
         return TableFacts(**added)
@@ -412,10 +422,22 @@ class _Answer:
         n_items = self._owner.join.population.n_items
         candidates = n_items - np.diff(block.excluded_ptr)
         short = int(np.count_nonzero((inside < candidates) & self._scored))
-        self.facts = self.facts + TableFacts(short=short)
+        self.facts = self.facts + TableFacts(short=short) + self._hidden(pairs, place >= 0)
         self._keep_scores(pairs)
         if not short:
             self._values["above"], self._values["tied"] = table_ranks(block, pairs, self._n_items)
+
+    def _hidden(self, pairs: Pairs, excluded: Bools) -> TableFacts:
+        """What is masked by a score of -inf."""
+        hidden = np.isneginf(pairs.numbers["score"])
+        if not hidden.any():
+            return TableFacts()
+        place, _ = match(pairs.take(hidden).cell(self._n_items), self._block.rows.cell(self._n_items))
+        return TableFacts(
+            hidden=int(hidden.sum()), hidden_users=len(np.unique(pairs.user[hidden])),
+            hidden_candidates=int(np.count_nonzero(hidden & ~excluded)),
+            hidden_levels=(counts_of(self._block.rating[place >= 0]),),
+        )  # fmt: skip
 
     def _keep_scores(self, pairs: Pairs) -> None:
         """Scores stay beside the rows; what is asked of all cells needs those of every item."""
@@ -434,7 +456,7 @@ def _mean_ratings(cell: Int64s, frame: pl.DataFrame, kept: Int64s) -> pl.Series:
     return means["rating"].gather(place).cast(pl.Float32)
 
 
-def counts_of(values: Array) -> pl.DataFrame:
+def counts_of(values: Array | pl.Series) -> pl.DataFrame:
     """The distinct values, "value", and the "rows" of each."""
     return pl.Series("value", values).value_counts(name="rows")
 

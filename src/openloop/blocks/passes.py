@@ -6,6 +6,7 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Condition
 from typing import Any, TypeVar
@@ -24,7 +25,7 @@ def run_blocks(work: Callable[[int], Result], n_blocks: int, threads: int | None
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(threads) as pool:
         try:
             for block in range(n_blocks):
-                waiting.append(pool.submit(work, block))
+                waiting.append(pool.submit(copy_context().run, work, block))  # as NumPy's error state is
                 if len(waiting) == AHEAD * threads:
                     yield waiting.popleft().result()
             while waiting:

@@ -37,7 +37,8 @@ LARGEST = 2**31 - 1  # bytes that Arrow and the JVM hold in one cell
 BUDGET = 2**28  # bytes of rows that a task holds until they are dealt: executors have little memory beside the JVM's
 NO_TABLE = -1
 
-Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Batch = Any  # of pyarrow, whose types are not complete
+Task = Callable[[Iterable[Batch]], Iterator[Batch]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -47,12 +48,15 @@ class Failure:
     error: BaseException
 
 
-def run(payload: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def run(payload: bytes, batches: Iterable[Batch]) -> Iterator[Batch]:
     """The rows of a pickled task, and of what went wrong."""
     gc.freeze()  # PySpark collects garbage after each task, and what numba has loaded is none
+    batches = iter(batches)
     try:
         yield from _task(payload)(batches)
     except Exception as error:  # noqa: BLE001 (the driver raises it)
+        for _ in batches:  # a worker that leaves rows unread ends, and the next one takes a second to start
+            pass
         yield cells(told=Failure(error=_portable(error)))
 
 
@@ -74,7 +78,7 @@ def _portable(error: Exception) -> Exception:
 
 def cells(
     *, part: int = 0, table: int = NO_TABLE, place: int = 0, rows: bytes | None = None, told: Any = None
-) -> pa.RecordBatch:
+) -> Batch:
     """A batch of one row."""
     said = None if told is None else pickle.dumps(told, protocol=5)
     if max(len(rows or b""), len(said or b"")) > LARGEST:
@@ -93,7 +97,7 @@ def written(frame: pl.DataFrame) -> bytes:
     return buffer.getvalue()
 
 
-def _rows_of(batches: Iterable[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
+def _rows_of(batches: Iterable[Batch]) -> Iterator[dict[str, Any]]:
     """The rows of a partition, one at a time."""
     for batch in batches:
         for k in range(batch.num_rows):
@@ -128,7 +132,7 @@ class Deal:
     is_log: bool = False
     positive: float | None = None
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Those of a partition of a Spark frame."""
         context = TaskContext.get()
         place = 0 if context is None else context.partitionId()
@@ -137,7 +141,7 @@ class Deal:
         if first is not None:
             yield from self.dealt(chain([first], frames), f"{self.name}, partition {place}", place)
 
-    def dealt(self, frames: Iterable[pl.DataFrame], name: str, place: int = 0) -> Iterator[pa.RecordBatch]:
+    def dealt(self, frames: Iterable[pl.DataFrame], name: str, place: int = 0) -> Iterator[Batch]:
         """Those of some frames."""
         ids, width = ReadIds(), BUCKETS // self.n_parts
         table = InputTable(name, self.names, lambda columns, _: (f.select(columns) for f in frames), text=self.text)
@@ -173,7 +177,7 @@ class Pack:
     n_parts: int
     sets: Mapping[int, tuple[tuple[int, str], ...]]
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """The blocks of a partition."""
         pieces: dict[int, dict[int, list[tuple[int, bytes]]]] = {}
         for row in _rows_of(batches):
@@ -185,7 +189,7 @@ class Pack:
             tables = {table: _in_order(own) for table, own in sorted(pieces.pop(part).items())}
             yield from self._blocks(part, tables)
 
-    def _blocks(self, part: int, tables: Mapping[int, pl.DataFrame]) -> Iterator[pa.RecordBatch]:
+    def _blocks(self, part: int, tables: Mapping[int, pl.DataFrame]) -> Iterator[Batch]:
         width = BUCKETS // self.n_parts
         starts = {
             table: np.searchsorted(frame["bucket"].to_numpy(), np.arange(width + 1) + part * width)
@@ -250,6 +254,9 @@ class PartRows:
     def release(self, first: int, last: int) -> None:
         """They are replaced by those of the next block."""
 
+    def close(self) -> None:
+        """They go with the task."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Joining:
@@ -257,7 +264,7 @@ class Joining:
 
     join: Join
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Those of a partition."""
         parts: list[JoinFacts] = []
         for row in _rows_of(batches):
@@ -281,7 +288,7 @@ class Working:
     work: Callable[[Block], Any]
     updates: bool = False
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def __call__(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Those of a partition."""
         for row in _rows_of(batches):
             if row["rows"] is None:

@@ -238,7 +238,7 @@ class Store:
         for bucket in range(first, last):
             pieces += [self._file.read(place) for place in self._places[bucket]]
             pieces += self._pieces[bucket]
-        return pl.concat(pieces or [self._empty], rechunk=True)
+        return pl.concat(pieces or [self._empty], how="vertical_relaxed", rechunk=True)
 
     def release(self, first: int, last: int) -> None:
         """Keep the rows of these buckets no longer."""
@@ -254,7 +254,7 @@ class Store:
     def _spill(self) -> None:
         for bucket, pieces in enumerate(self._pieces):
             if pieces:
-                self._places[bucket].append(self._file.write(pl.concat(pieces)))
+                self._places[bucket].append(self._file.write(pl.concat(pieces, how="vertical_relaxed")))
                 self._free(bucket)
 
     def _free(self, bucket: int) -> None:

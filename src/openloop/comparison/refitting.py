@@ -67,9 +67,9 @@ class Refitting:
         if isinstance(propensities, Known) or not hasattr(propensities, "refit"):
             kind = "None" if propensities is None else type(propensities).__name__
             raise InputError(
-                f"evaluate: errors=ol.Refit() needs propensities= that can be fitted again, a fitted model such as Logistic, got "
-                f"{kind}; p that was given has no error of its own, and a model of your own needs refit(feedback), a "
-                "fresh copy fitted on another log."
+                "evaluate: errors=ol.Refit() needs propensities= that can be fitted again, a fitted model such as "
+                f"Logistic, got {kind}; p that was given has no error of its own, and a model of your own needs "
+                "refit(feedback), a fresh copy fitted on another log."
             )
         replicates = asked.errors.replicates
         if replicates < 2:
@@ -136,7 +136,7 @@ class Refitting:
                 imputation=None if self.imputation is None else self.imputation.of_draw(draw, place),
                 log=own,
                 exclude=exclude,
-            )  # fmt: skip
+            )
         )
 
 

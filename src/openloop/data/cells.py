@@ -38,7 +38,7 @@ def first_of_each(cell: Int64s) -> Int64s:
     return np.flatnonzero(np.r_[True, cell[1:] != cell[:-1]])
 
 
-def one_of_each(cell: Int64s, row: Int64s, time: npt.NDArray[Any] | None, *, last: bool) -> Int64s:
+def one_of_each(cell: Int64s, row: npt.NDArray[Any], time: npt.NDArray[Any] | None, *, last: bool) -> Int64s:
     """The positions, in sorted cells, of the earliest or latest of each run of equal ones; without time by their order.
 
     `row` is the row of each cell, whose time counts. Of rows with one time the first or the last is taken.

@@ -161,7 +161,7 @@ def read(
         )  # fmt: skip
     columns = ShownColumns(position=position, item=item, user=user, propensity=propensity, time=time, **shown)
     table = open_source(source, columns.named, request.form)
-    known = dict(zip(PAIR, _known(users, items, like), strict=True))
+    known: dict[str, Vocabulary | None] = dict(zip(PAIR, _known(users, items, like), strict=True))
     return replace(read_impressions(table, columns, known, unknown), candidates=candidates)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import polars as pl
+
 from openloop.core.feedback import Feedback
 from openloop.core.vocabulary import Vocabulary
 from openloop.data.columns import PAIR, Column, InputTable, choose, choose_log
@@ -45,6 +47,7 @@ class Log:
         min_item_rows: Items with fewer rows leave the population of an audit.
         executors: Whether rows of Spark are reduced on its executors.
         notes: What was guessed.
+        options: Keywords of `ol.read`, for `load`.
 
     Examples:
         >>> import polars as pl
@@ -73,6 +76,24 @@ class Log:
 
     def __repr__(self) -> str:
         return f"Log({', '.join(f'{role} {column!r}' for role, column in self.columns.items())})"
+
+    def frame(self) -> Any:
+        """The rows as a frame of an engine, which fits on frames take.
+
+        Returns:
+            The frame that was scanned, or a lazy one of a file.
+        """
+        if not isinstance(self.source, str | os.PathLike):
+            return self.source
+        if self.table.scan is None:
+            raise InputError(f"{self.table.name}: cannot be looked at without reading it; read the log with ol.read.")
+        return self.table.scan(list(dict.fromkeys(self.columns.values())))
+
+    def fit_options(self) -> dict[str, Any]:
+        """What a fit on the frame is told: its columns and the size of the population."""
+        sizes = [known if known is None or isinstance(known, int) else len(known) for known in (self.users, self.items)]
+        columns = {role: self.columns[role] for role in ("user", "item", "rating") if role in self.columns}
+        return columns if None in sizes else columns | {"population": tuple(sizes)}
 
     def load(self) -> Feedback:
         """The rows in memory.
@@ -159,7 +180,7 @@ def scan(
     """
     form = TextForm(separator=separator, header=header, skip=skip, comment=comment)
     if position is not None:
-        named = {"user": user, "item": item, "propensity": propensity, "time": time, **shown}
+        named: dict[str, Any] = {"user": user, "item": item, "propensity": propensity, "time": time, **shown}
         return scan_impressions(
             source, ShownColumns(position=position, **named), form, candidates=candidates, items=items
         )  # fmt: skip
@@ -220,28 +241,38 @@ def pairs_of(given: Any, log: Log, what: str) -> Log:
     """Another table of pairs beside a log, such as what is excluded, whose columns may be called as the log's are."""
     if isinstance(given, Log):
         return given
+    if isinstance(given, Feedback):
+        ids = {"user": series_of(given.users.ids, given.user), "item": series_of(given.items.ids, given.item)}
+        return pairs_of(pl.DataFrame(ids), replace(log, columns={"user": "user", "item": "item"}), what)
     table = replace(given if isinstance(given, InputTable) else open_source(given, log.columns), name=what)
     named = {side: log.columns[side] if log.columns[side] in table.columns else None for side in PAIR}
     return Log(source=given, table=table, columns=choose(table, named, required=PAIR), split=log.split)
 
 
+def series_of(ids: Any, codes: Any) -> pl.Series:
+    """The id of each code."""
+    known = pl.Series(ids) if ids.dtype.kind == "i" else pl.Series(ids.tolist(), dtype=pl.String)
+    return known.gather(pl.Series(codes))
+
+
 def _population(users: Any, items: Any, like: Any) -> tuple[Any, Any]:
     """The users and items: as numbers where numbers are given, since ids may be any."""
     if like is None:
-        return tuple(
-            int(given) if is_number(given) and not isinstance(given, bool) else vocabulary(given, what)
-            for given, what in ((users, "users"), (items, "items"))
-        )
+        return _ids_or_number(users, "users"), _ids_or_number(items, "items")
     if users is not None or items is not None:
         raise InputError("like= sets both vocabularies; pass either like= or users= and items=.")
     names = ("users", "items") if isinstance(like, Feedback | Log) else ("users_", "items_")
-    known = tuple(getattr(like, name, None) for name in names)
-    if not isinstance(like, Log) and not all(isinstance(ids, Vocabulary) for ids in known):
+    known_users, known_items = (getattr(like, name, None) for name in names)
+    if not isinstance(like, Log) and not all(isinstance(ids, Vocabulary) for ids in (known_users, known_items)):
         raise InputError(
             f"like= must be a Feedback, a Log or a fitted model, got {type(like).__name__}; pass users= and items= "
             "instead."
         )
-    return known
+    return known_users, known_items
+
+
+def _ids_or_number(given: Any, what: str) -> Vocabulary | int | None:
+    return int(given) if is_number(given) and not isinstance(given, bool) else vocabulary(given, what)
 
 
 def _refuse_options(split: str | None, duplicates: str, positive: float | None, rating: Column) -> None:

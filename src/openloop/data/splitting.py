@@ -17,6 +17,8 @@ from openloop.core.feedback import Feedback, Floats, fingerprint_of
 from openloop.data.cutting import Test, count_of, cut, cut_note
 from openloop.data.events import Events, Mask
 from openloop.data.reading import ReadRequest
+from openloop.data.scan_splitting import split_scan
+from openloop.data.scanning import Log
 from openloop.errors import ColumnError, EmptyError, InputError, did_you_mean, listing, quoted
 from openloop.support.arguments import generator, is_whole
 
@@ -34,7 +36,7 @@ def split(
     rng: int | np.random.Generator | None = None,
     repeats: Repeats = "drop",
     **columns: Any,
-) -> Parts:
+) -> Any:
     """Split a log into train and test.
 
     `by` says how:
@@ -51,7 +53,8 @@ def split(
     `duplicates`.
 
     Args:
-        log: A Feedback, or a path or dataframe, which is read with `columns`.
+        log: A Feedback, a scanned log, or a path or dataframe, which is read with `columns`. Parts of a scanned log are
+            logs that are scanned, too.
         test: A fraction below 1, a whole number or, by time, a date such as "2024-03-01". Ignored by "leave-k-out".
         by: The way to split; "time" where `time=` is among the columns, else "row".
         k: The number of rows to hold out of each user, for "leave-k-out".
@@ -78,6 +81,9 @@ def split(
     """
     by = by or ("time" if "time" in columns else "row")
     _refuse_options(by, k, repeats)
+    if isinstance(log, Log):
+        _refuse_reading(columns)
+        return split_scan(log, test, by, rng)
     if isinstance(log, Feedback):
         _refuse_reading(columns)
     elif by == "time":

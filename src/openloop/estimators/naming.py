@@ -104,7 +104,7 @@ def dr(imputation: Any, *, kind: str = "") -> Any:
     Examples:
         >>> import numpy as np
         >>> world = ol.simulate.movie_lovers()
-        >>> imputed = np.full((100, 60), 3.0)
+        >>> imputed = np.full((100, 80), 3.0)
         >>> result = ol.evaluate(world.predictions, world.observe(0), metrics=["mae"], estimators=[ol.dr(imputed)])
         >>> result.estimators
         ('dr',)

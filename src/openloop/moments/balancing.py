@@ -50,8 +50,8 @@ def part_targets(sample: LevelSample | None, levels: Floats | None, means: CellM
 def candidate_levels(sample: LevelSample, log: Feedback, excluded: Array) -> Floats:
     """U·I·π̂_r − excluded_r: the candidates of each level, of which each scored row is one.
 
-    `excluded` are the ratings of the cells that are no candidates. A level of which the part has no row leaves its cells
-    to its neighbours.
+    `excluded` are the ratings of the cells that are no candidates. A level of which the part has no row leaves its
+    cells to its neighbours.
     """
     scored = np.bincount(sample.codes(log.rating), minlength=len(sample))
     cells = log.n_users * log.n_items * sample.shares - np.bincount(sample.codes(excluded), minlength=len(sample))

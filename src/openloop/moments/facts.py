@@ -95,7 +95,7 @@ def level_weights(over: Over, setting: Setting, sample: LevelSample) -> tuple[Fl
         s, _ = setting.shares(block, "rank")
         weights = 1.0 / (block.columns[P] * s), 1.0 / np.asarray(setting.probability(block, "rank"))
         n = block.n_buckets * len(sample)
-        sums = [np.bincount(level, w, minlength=n).reshape(block.n_buckets, len(sample)) for w in weights]
+        sums: list[Any] = [np.bincount(level, w, minlength=n).reshape(block.n_buckets, len(sample)) for w in weights]
         return np.stack(sums, axis=1)  # (b, 2, L)
 
     before, after = np.concatenate(list(over(work))).sum(axis=0)

@@ -28,7 +28,7 @@ class Imputation:
     `made` is what was imputed before, by metric and model.
     """
 
-    ratings: Callable[[Int64s], Array]
+    ratings: Callable[[Array], Array]
     models: Mapping[str, Asked] = field(default_factory=dict[str, Any])
     made: Mapping[tuple[str, str], Imputed] = field(default_factory=dict[tuple[str, str], Imputed])
 

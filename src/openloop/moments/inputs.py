@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import numpy as np
-import polars as pl
 
 from openloop.blocks.dealing import Dealer, ReadIds
 from openloop.blocks.joining import Dealt, ModelTables
@@ -23,6 +22,9 @@ from openloop.moments import table_rules
 from openloop.moments.functions import OfIds
 from openloop.moments.recoding import by_id
 from openloop.support.frames import is_frame
+
+if TYPE_CHECKING:
+    import polars as pl
 
 NUMBERS = ("score", "rank", "above", "tied")
 
@@ -166,8 +168,8 @@ def _of_log(what: str, model: str | Mapping[str, str], log: InputTable | None) -
     """Columns of the log: a score, or by role."""
     if log is None:
         raise PredictionError(
-            f"{what}: {quoted(str(model))} names a column of the log, and a Feedback has none; scan the log with ol.scan, or give "
-            "a table."
+            f"{what}: {quoted(str(model))} names a column of the log, and a Feedback has none; scan the log with "
+            "ol.scan, or give a table."
         )
     columns = {"score": model} if isinstance(model, str) else model
     chosen = choose(log, {role: columns.get(role) for role in NUMBERS}, required=())
@@ -220,7 +222,8 @@ def predictions(
     ids, counts = choose(opened_table, {"user": user, "item": item}, required=table_rules.SIDES), {}
     if not chosen:
         counts = table_rules.count_columns(opened_table, {})
-        chosen = {} if counts and not table_rules.has_numbers(opened_table, {}) else table_rules.number_columns(opened_table, {})
+        if not counts or table_rules.has_numbers(opened_table, {}):
+            chosen = table_rules.number_columns(opened_table, {})
     return Table(table=opened_table, columns=ids | counts | chosen)
 
 

@@ -73,7 +73,7 @@ class ListPass:
         for metric in self.metrics:
             if metric.gain is not None:
                 other = None if metric.running is None else _cells(running[metric.running], n_items)
-                shared = None if other is None else np.isin(cells, other) * 1.0
+                shared = None if other is None else np.isin(cells, other).astype(np.float64)
                 x = Entries(self.subject.setting.n_users, rows, shared)
                 total: Any = np.bincount(user, metric.gain(x), minlength=n_users)
                 values[metric.name] = np.divide(total, length, out=np.full(n_users, np.nan), where=length > 0)

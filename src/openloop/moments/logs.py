@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -49,7 +48,9 @@ def log_input(log: Any, propensities: Any, question: Question) -> LogInput:
     if isinstance(log, Log):
         return ScanInput(log, propensities, question)
     if isinstance(log, InputTable) or is_frame(log):
-        return ScanInput(scan(log), propensities, question)
+        scanned = scan(log)
+        assert isinstance(scanned, Log)  # noqa: S101, without a column of positions
+        return ScanInput(scanned, propensities, question)
     raise InputError(
         f"evaluate: the log must be a Feedback, a scanned log or a dataframe, got {type(log).__name__}; read it with "
         "ol.read or ol.scan."
@@ -170,7 +171,7 @@ class FeedbackInput(LogInput):
         if made is not None:
             self.by_items = made.by_items
             self.floored, self.kept_weight = (made.clipped, made.kept_weight) if made.floor else (None, None)
-        self.grid = None if grid is None or weights.unbalanced else lambda users: grid[users]
+        self.grid = None if grid is None or weights.unbalanced else partial(rows_of_grid, grid)
         for name, labels in question.groups.items():
             self.groups, self._columns = _grouped(self.groups, self._columns, name, labels, log)
         if self.sample is not None:
@@ -197,7 +198,7 @@ class FeedbackInput(LogInput):
         return self._known
 
     def excluded_share(self, facts: JoinFacts, over: Any, population: Population) -> float | Floats:
-        """Scored rows stay candidates: of an excluded part that holds some of them, only the rest leaves the ranking."""
+        """Scored rows stay candidates: of an excluded part that holds some, only the rest leaves the ranking."""
         return excluded_share(self._log, self._exclude, facts.excluded)
 
     def rows_of_items(self, scored: Int64s, *, dropped: int) -> Int64s:
@@ -253,6 +254,11 @@ def weight_columns(
 def sample_of(made: Propensities | None) -> LevelSample | None:
     """The uniform sample that propensities were fitted with, in few levels."""
     return None if made is None or made.sample is None else made.sample.grouped(MAX_LEVELS)
+
+
+def rows_of_grid(grid: Floats, users: Array) -> Floats:
+    """The p of all cells of some users, (u, I); of a broadcast grid all users have the same row, and this stays one."""
+    return grid[users] if grid.strides[0] else np.broadcast_to(grid[0], (len(users), grid.shape[1]))
 
 
 def _length(log: Any) -> int | None:
@@ -405,9 +411,11 @@ class ScanInput(LogInput):
         self._split, self.duplicates = log.split, log.duplicates
 
     def _propensity(self, given: Any) -> str | None:
-        """The column of p; a model is asked about each block, or was fitted where rows are and adds its column there."""
-        if given is None or isinstance(given, str):
-            return self._log.columns.get("propensity") if given is None else named(self.table, "propensities", given)
+        """The column of p; a model is asked about each block, or was fitted where rows are and adds a column there."""
+        if given is None:
+            return self._log.columns.get("propensity")
+        if isinstance(given, str):
+            return named(self._log.table, "propensities", given)
         if isinstance(given, CountModel):
             self._model, self.by_items = given, given.model.fits_items
             return None
@@ -422,7 +430,7 @@ class ScanInput(LogInput):
             return None
         log, roles = self._log, ("user", "item", "rating")
         names = {role: log.columns[role] for role in roles if role in log.columns}
-        frame = given.with_column(native(log), ADDED, **names)
+        frame = given.with_column(log.frame(), ADDED, **names)
         self.table = replace(open_frame(frame), name=log.table.name)
         return ADDED
 
@@ -446,6 +454,7 @@ class ScanInput(LogInput):
         if log.duplicates != "error" and "time" in log.columns:
             columns["time"] = log.columns["time"]
         checks |= {role: partial(_numbers, log.table.name) for role in models}
+        assert self.table is not None  # noqa: S101, a scanned log has one
         self._dealt = self.dealer.deal(
             self.table, columns | dict(models), checks, ids, is_log=True, positive=log.positive
         )
@@ -467,7 +476,8 @@ class ScanInput(LogInput):
         for side, kind in self._excluded_ids.kinds.items():
             if kind != self._ids.kinds[side]:
                 raise InputError(
-                    f"{exclude.table.name}: its {side} ids are {kind}, the log's {self._ids.kinds[side]}; cast one side."
+                    f"{exclude.table.name}: its {side} ids are {kind}, the log's {self._ids.kinds[side]}; cast one "
+                    "side."
                 )
 
     def population(self, ids: ReadIds, notes: list[str]) -> Population:
@@ -481,8 +491,8 @@ class ScanInput(LogInput):
             sizes.append(known if isinstance(known, int) else len(ids_found))
         if log.users is None or log.items is None:
             notes.append(
-                f"the population was taken to be the {sizes[0]:,} users × {sizes[1]:,} items in the log; pass users= and "
-                "items= if it is larger"
+                f"the population was taken to be the {sizes[0]:,} users × {sizes[1]:,} items in the log; pass users= "
+                "and items= if it is larger"
             )
         self._known = {"user": found[0], "item": found[1]}
         return Population(users=found[0], items=found[1], n_users=sizes[0], n_items=sizes[1])
@@ -509,13 +519,13 @@ class ScanInput(LogInput):
         if exclude is None:
             return
         if log.origin is not None and log.origin is exclude.origin:  # parts of `ol.split`
-            self.is_one_log, self._t = log.share is not None, exclude.share or 0.0
+            self._resolve_parts(facts, exclude)
             return
         way = self._split or ("none" if facts.overlap else "random")
         if way != "none" and facts.overlap:
             raise InputError(
-                f"{log.table.name}: split={way!r}, but {facts.overlap:,} pairs are in it and in what is excluded, which "
-                "parts of one log never share; drop them from one, or pass split='none'."
+                f"{log.table.name}: split={way!r}, but {facts.overlap:,} pairs are in it and in what is excluded, "
+                "which parts of one log never share; drop them from one, or pass split='none'."
             )
         if facts.overlap == self.n_rows:
             raise LeakError(
@@ -531,6 +541,15 @@ class ScanInput(LogInput):
         self.scaled = self.scaled and way != "time"
         self.share = self.share if self.scaled else None
         self.way = way
+
+    def _resolve_parts(self, facts: JoinFacts, exclude: Log) -> None:
+        """The shares of two parts of `ol.split`, as they came out."""
+        if self._split == "user":  # no scored user has an item to leave out
+            self.excludes = False
+        elif self.share is not None and exclude.share is not None:
+            total = self.n_rows + (self.n_excluded or 0)
+            self.share, self._t = self.n_rows / total, (self.n_excluded or 0) / total
+        self.is_one_log, self.way = self.share is not None, "random" if self.share is not None else "time"
 
     def excluded_share(self, facts: JoinFacts, over: Any, population: Population) -> float | Floats:
         """The excluded part's share of the log."""
@@ -589,15 +608,6 @@ class ScanInput(LogInput):
     def some_ids(self) -> list[Any]:
         """A user and an item."""
         return [self._known[side].ids[:1].tolist()[0] for side in ("user", "item")]
-
-
-def native(log: Log) -> Any:
-    """The rows as a frame of an engine."""
-    if isinstance(log.source, str | os.PathLike):
-        if log.table.scan is None:
-            raise InputError(f"{log.table.name}: cannot be looked at without reading it; read the log with ol.read.")
-        return log.table.scan(list(dict.fromkeys(log.columns.values())))
-    return log.source
 
 
 def _dealer(log: Log) -> Dealer:

@@ -115,7 +115,8 @@ class Asked:
             bad &= self.model.knows(user, item)
         if bad.any():
             raise PredictionError(
-                f"model {self.name!r}: {int(bad.sum()):,} of {len(user):,} predictions are not finite; repair the model."
+                f"model {self.name!r}: {int(bad.sum()):,} of {len(user):,} predictions are not finite; repair the "
+                "model."
             )
         return values
 
@@ -272,10 +273,8 @@ def dense_outcome(
     table = block.tables.get(name)
     if on == "rank" and table is not None and "rank" in table.numbers:
         return _listed(table, users, n_items, flat), flat
-    if table is not None:
-        scores = table_scorer(table, n_items, np.nan)(users)
-    else:
-        scores = models[name].scorer(block, on)(users)  # (B, I)
+    score = models[name].scorer(block, on) if table is None else table_scorer(table, n_items, np.nan)
+    scores = score(users)  # (B, I)
     if np.isnan(scores).any() or (on == "prediction" and np.isinf(scores).any()):
         raise PredictionError(
             f"model {name!r}: its scores of all cells, which dr and a rehearsal need, are not all finite; repair it."

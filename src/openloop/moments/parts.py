@@ -31,8 +31,8 @@ def other_users(log: Feedback, exclude: Feedback) -> bool:
 def excluded_share(log: Feedback, exclude: Feedback | None, left: int) -> float | Floats:
     """t: the probability that the excluded part holds an observed row, (U,) where it differs by user.
 
-    It is 0 for a part of another log. Scored rows stay candidates: of an excluded part that holds some of them, only the
-    rest leaves the ranking, `left` of all.
+    It is 0 for a part of another log. Scored rows stay candidates: of an excluded part that holds some of them, only
+    the rest leaves the ranking, `left` of all.
     """
     if exclude is None or exclude.share is None or not one_log(log, exclude):
         return 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,10 @@ class _Preparation:
 
     def __init__(self, models: Mapping[str, Any], log: Any, propensities: Any, question: Question) -> None:
         self.question, self.notes = question, list[str]()
+        if question.device is not None:
+            from openloop.kernels.cuda.devices import device_of
+
+            device_of("evaluate", question.device)
         self.log: LogInput = log_input(log, propensities, question)
         columns = {**self.log.names, **question.columns}
         self.models: dict[str, Model] = {
@@ -73,10 +78,11 @@ class _Preparation:
             p = self.log.fit(facts, population, self.notes)
             threshold = default_threshold(levels.values) if question.threshold is None else float(question.threshold)
             said = self._ask(blocks, asked, population, threshold, p)
+            self._note_masks(said, levels, threshold)
             predicted = self._predicted(said)
             dropped, filled = self._without_gaps(blocks, predicted, said, levels)
             coverage = {
-                name: self._coverage(name, said.tables[name], name in predicted, population) for name in self.models
+                name: self._coverage(name, said.tables[name], is_predicted=name in predicted) for name in self.models
             }
             subject = self._subject(
                 blocks, population, asked, coverage, levels, threshold, facts, said, dropped, filled
@@ -113,8 +119,8 @@ class _Preparation:
         dealing.check()
         population = log.population(ids, self.notes)
         join = Join(
-            population=population, log=dealt, exclude=exclude, models=dealing.models,
-            columns=(*log.columns,), kinds=frozenset(question.kinds), keep=question.keeps_tables, duplicates=log.duplicates,
+            population=population, log=dealt, exclude=exclude, models=dealing.models, columns=(*log.columns,),
+            kinds=frozenset(question.kinds), keep=question.keeps_tables, duplicates=log.duplicates,
         )  # fmt: skip
         return log.dealer.join(join), population, dealing
 
@@ -167,9 +173,22 @@ class _Preparation:
                 said.tables[name] = said.tables.get(name, TableFacts()) + found
                 said.masked[name] = said.masked.get(name, Masked()) + masked
                 said.flat[name] = said.flat.get(name, 0) + flat
+        return said
+
+    def _note_masks(self, said: _Said, levels: LevelCounts, threshold: float) -> None:
+        """Count what tables mask, as models that are asked did; masks of all that is ranked are refused."""
+        every = any(m.on == "rank" and m.kind == "cell" for m in self.question.measures)
+        for name, table in said.tables.items():
+            if table.hidden:
+                counts = [part for part in table.hidden_levels if len(part)]
+                hidden = LevelCounts.of_parts(counts) if counts else None
+                said.masked[name] = Masked(
+                    cells=table.hidden, users=table.hidden_users, candidates=table.hidden_candidates,
+                    rows=0 if hidden is None else _ranked(hidden, threshold, every=every),
+                    ranked=_ranked(levels, threshold, every=every),
+                )  # fmt: skip
         for name, masked in said.masked.items():
             masked.check(name)
-        return said
 
     def _predicted(self, said: _Said) -> set[str]:
         """The models whose predictions serve ratings; those of others may be masked, or of a list alone."""
@@ -179,7 +198,7 @@ class _Preparation:
         partly, served = question.missing != "error", set[str]()
         for name, model in self.models.items():
             found = said.tables[name]
-            if not _has_predictions(model, question):
+            if not _has_predictions(model):
                 continue
             is_list = isinstance(model, tuple) and len(model) == 1 and model[0].ranks
             if found.lacking and not partly and (is_list or question.lenient):
@@ -218,7 +237,7 @@ class _Preparation:
         self.notes.append(table_rules.missing_note(missing, gaps, dropped))
         return dropped, {}
 
-    def _coverage(self, name: str, found: TableFacts, is_predicted: bool, population: Population) -> Coverage:
+    def _coverage(self, name: str, found: TableFacts, *, is_predicted: bool) -> Coverage:
         """What a model's predictions hold; a recommender or an array has the scores of every cell."""
         model = self.models[name]
         if isinstance(model, Answerer):
@@ -246,7 +265,7 @@ class _Preparation:
         n_rows, scored_users, scored_of_items = int(facts.rows_of_items.sum()), facts.users, facts.rows_of_items
         if dropped:
             levels = LevelCounts.of(blocks.map)
-            counts = list(blocks.map(_row_counts))
+            counts = list(blocks.map(partial(_row_counts, len(population.items))))
             scored_of_items = np.sum([items for items, _ in counts], axis=0)
             n_rows, scored_users = int(scored_of_items.sum()), sum(users for _, users in counts)
         self._check_metrics(blocks, [name for name in self.models if coverage[name].predicted])
@@ -258,10 +277,12 @@ class _Preparation:
         )  # fmt: skip
         unlisted = {name: found.unlisted_rows / n_rows for name, found in said.tables.items() if found.unlisted_rows}
         return Subject(
-            setting=setting, blocks=blocks, population=population, order=population.by_bucket[0], models=tuple(self.models), asked=asked,
+            setting=setting, blocks=blocks, population=population, order=population.by_bucket[0],
+            models=tuple(self.models), asked=asked,
             coverage=coverage, levels=levels, rows_of_items=log.rows_of_items(scored_of_items, dropped=dropped),
             scored_of_items=scored_of_items, n_rows=n_rows, scored_users=scored_users,
-            n_excluded=log.n_excluded, n_lost=facts.excluded if log.excludes else 0, overlap=0 if log.is_one_log else facts.overlap,
+            n_excluded=log.n_excluded, n_lost=facts.excluded if log.excludes else 0,
+            overlap=0 if log.is_one_log else facts.overlap,
             split=log.split_words, whole_users=log.whole_users, by_items=log.by_items or question.by_items,
             positives=log.positives, floored=log.floored, kept_weight=log.kept_weight, rank_sample=log.rank_sample,
             bounded=any(m.name == "ips" for m in question.methods), grid=log.grid,
@@ -352,10 +373,15 @@ class Asking:
         return len(np.unique(block.user[rows][(ranked.tied >= candidates) & (candidates > 1)]))
 
 
+def _ranked(levels: LevelCounts, threshold: float, *, every: bool) -> int:
+    """How many rows are ranked: all, or the relevant ones."""
+    return int(levels.rows.sum()) if every else levels.reaching(threshold)
+
+
 def _spread(ranked: Outcome, rows: Int64s, n_rows: int) -> Outcome:
     """Ranks of some rows among all; the others are not looked at."""
     above, tied = np.zeros(n_rows, np.int64), np.ones(n_rows, np.int64)
-    above[rows], tied[rows] = ranked.above, ranked.tied
+    above[rows], tied[rows] = np.asarray(ranked.above), np.asarray(ranked.tied)
     return Outcome(above=above, tied=tied)
 
 
@@ -408,12 +434,13 @@ class Checking:
         """Check the predictions of a block."""
         for check in self.checks:
             for name in self.models:
-                if block.outcomes[name].prediction is not None:
-                    check(block.outcomes[name].prediction)
+                prediction = block.outcomes[name].prediction
+                if prediction is not None:
+                    check(prediction)
 
 
-def _row_counts(block: Block) -> tuple[Int64s, int]:
-    return np.bincount(block.item), int(np.count_nonzero(np.diff(block.user_ptr)))
+def _row_counts(n_items: int, block: Block) -> tuple[Int64s, int]:
+    return np.bincount(block.item, minlength=n_items), int(np.count_nonzero(np.diff(block.user_ptr)))
 
 
 def _run(parts: Iterator[Any]) -> None:
@@ -429,7 +456,7 @@ def _predicts(model: Any) -> bool:
     return isinstance(model, np.ndarray) or hasattr(model, "predict")
 
 
-def _has_predictions(model: Model, question: Question) -> bool:
+def _has_predictions(model: Model) -> bool:
     if isinstance(model, Answerer):
         return True
     tables = [model] if isinstance(model, LogColumns) else list(model)

@@ -100,7 +100,7 @@ def key_of(name: str, request: Request) -> Key:
     return (metric.name, request.models, request.strata, request.imputed, request.needed.cap, name)
 
 
-def names_of(request: Request, is_weighted: bool) -> Iterator[str]:
+def names_of(request: Request, *, is_weighted: bool) -> Iterator[str]:
     """The names of the sums that a request may have."""
     yield from SUMS
     if is_weighted:

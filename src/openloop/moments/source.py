@@ -340,7 +340,8 @@ class BlockSource:
 
     def _of(self, r: Request, sums: Mapping[Key, Floats]) -> dict[str, Floats]:
         """The sums of one request by their names."""
-        return {name: sums[key_of(name, r)] for name in names_of(r, self.setting.weighted) if key_of(name, r) in sums}
+        names = names_of(r, is_weighted=self.setting.weighted)
+        return {name: sums[key_of(name, r)] for name in names if key_of(name, r) in sums}
 
     def _assembled(self, r: Request, sums: Mapping[Key, Floats]) -> Moments:
         found = assemble(r.metric, self._of(r, sums), r.needed, self._common_of(r, sums))

@@ -125,10 +125,10 @@ def item_factors(plan: TiltPlan, rows_of_items: Array) -> Floats:
     return np.ones((len(rows_of_items), len(GRIDS["rho"])))
 
 
-def tilted_item_sums(rows: Rows, item: Ints, scale: RatingScale) -> list[tuple[Int64s, Floats]]:
+def tilted_item_sums(rows: Rows, item: Ints, scale: RatingScale) -> list[tuple[Ints, Floats]]:
     """The items of each bucket, and their Σw·ρ^−r over all scored rows."""
     weight, level = np.asarray(rows.weight()), scale.level(rows.rating)
-    found: list[tuple[Int64s, Floats]] = []
+    found: list[tuple[Ints, Floats]] = []
     for start, end in zip(rows.row_start[:-1], rows.row_start[1:], strict=True):
         part = slice(start, end)
         items, code = np.unique(item[part], return_inverse=True)
@@ -136,7 +136,7 @@ def tilted_item_sums(rows: Rows, item: Ints, scale: RatingScale) -> list[tuple[I
     return found
 
 
-def raking_factors(blocks: Iterable[Sequence[tuple[Int64s, Floats]]], n_items: int) -> Floats:
+def raking_factors(blocks: Iterable[Sequence[tuple[Ints, Floats]]], n_items: int) -> Floats:
     """h_i(ρ) = Σ_i w / Σ_i wρ^−r, by which each item's Σw stays what it is; bucket after bucket."""
     total = np.zeros((n_items, len(GRIDS["rho"])))
     for items, sums in (bucket for buckets in blocks for bucket in buckets):

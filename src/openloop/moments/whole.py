@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 
 from openloop.blocks.block import Block, Outcome, Pairs
-from openloop.core.vocabulary import Ints
+from openloop.core.vocabulary import Int64s
 from openloop.moments.source import Subject
 
 Result = TypeVar("Result")
@@ -62,7 +62,7 @@ def whole_block(subject: Subject) -> Block:
     )  # fmt: skip
 
 
-def _ordered(parts: list[Pairs], n_items: int) -> tuple[Ints, Pairs]:
+def _ordered(parts: list[Pairs], n_items: int) -> tuple[Int64s, Pairs]:
     """Pairs of several blocks by user and item, and where they were."""
     names = parts[0].numbers
     pairs = Pairs(

@@ -55,6 +55,8 @@ class PropensityEstimator(BaseEstimator):
     def _opened(self, given: Any, columns: Mapping[str, Any], needed: Iterable[str] = ()) -> Feedback | LogFrame:
         """The log of a fit: a Feedback as it is, a frame opened and counted in its engine."""
         name = type(self).__name__
+        if hasattr(given, "fit_options"):  # a scanned log, which knows its columns and its population
+            given, columns = given.frame(), {**given.fit_options(), **columns}
         asked = FrameOptions.of(self, columns)
         if isinstance(given, LogFrame):  # as a model that has another within opened it
             return given

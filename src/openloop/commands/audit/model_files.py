@@ -126,8 +126,9 @@ def _codes(what: str, side: str, ids: pl.Series, known: Vocabulary) -> Ints:
     if bool((codes < 0).any()):
         strange = ids.filter(pl.Series(codes < 0)).unique()
         raise UnknownIdError(
-            f"{what}: the population lacks {len(strange):,} {side}s, such as {listing(strange.sort().head(3).to_list())}; "
-            f"leave them out, or pass {side}s= with all {side}s where the log is read."
+            f"{what}: the population lacks {len(strange):,} {side}s, such as "
+            f"{listing(strange.sort().head(3).to_list())}; leave them out, or pass {side}s= with all "
+            f"{side}s where the log is read."
         )
     return codes
 

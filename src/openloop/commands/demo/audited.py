@@ -14,7 +14,8 @@ import numpy as np
 
 from openloop import learners, propensity
 from openloop.audits.answers import Verdict
-from openloop.audits.auditing import audit
+from openloop.audits.auditing import audit, conduct
+from openloop.audits.question import AuditQuestion
 from openloop.audits.results import Audit
 from openloop.core.feedback import Feedback
 from openloop.data.simulate import World, schnabel_world
@@ -71,8 +72,8 @@ def audited_world(users: int, items: int, *, seed: int = 0, step: Step = silent)
     step("training three models", 0.1)
     models = _trained(train, seen)
     blind = audit(models, test, guessed, metrics=METRICS[:1], exclude=train, check=False, rng=seed)
-    step("auditing them", 0.4)
-    found = audit(models, test, seen, metrics=METRICS, exclude=train, sample=sample, check=log, rng=seed)
+    asked = AuditQuestion(metrics=METRICS, exclude=train, sample=sample, check=log, rng=seed)
+    found = conduct(models, test, seen, asked, lambda what, done: step(what, 0.4 + 0.4 * done))
     step("computing the truth", 0.9)
     whole = evaluate(models, world.everything(), metrics=[found.metric], estimators=["naive"], pairs=[])
     words = f"the held-out fifth of a made-up log (seed {seed})"
