@@ -84,7 +84,7 @@ def test_rows_in_an_engine_are_not_checked_and_give_no_verdict_by_what_a_check_c
     })  # fmt: skip
     exam = Examination(by="randomised").fit(log)
     named = {"position": "position", "request": "request", "user": "user", "item": "item", "reward": "click"}
-    one = ol.audit(world.ranks(log), rows, exam, propensity="p", **named)
+    one = ol.audit(world.ranks(log), ol.scan(rows, propensity="p", **named), exam)
     assert one.verdict.level == "none"
     assert "unchecked" in {reason.code for reason in one.verdict.reasons}
     assert one.positions.in_engine
@@ -114,7 +114,7 @@ def test_requests_with_gaps_give_no_verdict():
         **some | {"request": request}, items=log.items, users=log.users, user=log.user[log.request[kept]],
         shuffled=log.shuffled[log.request[kept]],
     )  # fmt: skip
-    one = ol.audit(world.ranks(log), gapped, world.theta, candidates="shown")
+    one = ol.audit(world.ranks(log), replace(gapped, candidates="shown"), world.theta)
     assert "gaps" in {reason.code for reason in one.verdict.reasons}
     assert one.verdict.reasons[0].value == one.positions.gaps > 1000
 

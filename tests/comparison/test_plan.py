@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.comparison.plan import chosen_pairs, conclude
-from openloop.core.moments import Moments
-from openloop.core.weights import WeightSummary
+from openloop.comparison.plan import chosen_pairs
 from openloop.errors import InputError
-from openloop.estimators.naming import method
 from openloop.metrics.naming import metric
 from tests.examples import CELL, ESTIMATORS, METRICS, NORMALISED, ORDERED, POOLED, same, small_world
 
@@ -120,62 +117,3 @@ def test_pairs_of_unknown_models_and_other_words_are_refused():
         chosen_pairs(["a", "b"], [("a", "x")])
     with pytest.raises(InputError, match='"all" or a list'):
         chosen_pairs(["a", "b"], "some")
-
-
-# -- what a source is asked ----------------------------------------------------------------------------------
-
-
-class Recording:
-    """A source of one user's constant sums, which remembers what it was asked."""
-
-    models = ("m",)
-    levelled = False
-    form = "odds"
-
-    def __init__(self, refuses=()):
-        self.asked, self.refuses = [], refuses
-
-    def reduce(self, requests, tilted, pairs):
-        self.asked += requests
-        sums = {name: np.ones((2, 1)) for name in ("n", "gain", "weight", "wgain", "rows", "mass", "cut", "cutgain")}
-        return {
-            r: Moments(
-                metric=r.metric, sums=sums, cells=np.ones(2), cap=r.needed.cap,
-                caps={c: np.ones(5) for c in r.needed.caps},
-            )
-            for r in requests
-        }, {}  # fmt: skip
-
-    def summary(self, metric):
-        return WeightSummary.of(np.array([1.0, 5.0]))
-
-    def refusal(self, metric, method):
-        return "because" if method.name in self.refuses else None
-
-
-def asked(metrics, estimators):
-    source = Recording()
-    conclude(source, [metric(m) for m in metrics], [method(e) for e in estimators], [])
-    return source.asked
-
-
-def test_one_set_of_moments_serves_all_estimators_of_a_metric():
-    assert len(asked(["mae"], ["naive", "ips", "snips", "stratified", "clipped@3"])) == 1
-    assert len(asked(["mae", "mse"], ["naive", "ips", "snips"])) == 2
-
-
-def test_two_caps_and_two_stratifications_need_their_own():
-    assert len(asked(["mae"], ["clipped@3", "clipped@4"])) == 2
-    assert len(asked(["mae"], ["stratified@3", "stratified@4"])) == 2
-
-
-def test_a_refused_estimate_is_skipped_and_nothing_is_asked_for_it():
-    source = Recording(refuses=("ips",))
-    found = conclude(source, [metric("mae")], [method("ips"), method("snips")], [])
-    assert found.skipped == {("mae", "ips"): "because"}
-    assert list(found.estimates) == [("m", "mae", "snips")]
-
-
-def test_a_tuned_cap_looks_no_further_than_the_largest_weight():
-    (first, *_) = asked(["mae"], ["clipped"])
-    assert first.needed.caps == (2.0, 4.0, 8.0)

@@ -123,7 +123,7 @@ def test_an_exact_imputation_makes_doubly_robust_exact():
     log = log_of()
     q = np.random.default_rng(0).random(6)
     exact = replace(log, reward=world().theta[log.position - 1] * q[log.item])
-    found = evaluate(exact, estimators=["iips_dr", "pbm_dr", "rips_dr"], imputation=q)
+    found = evaluate(exact, estimators=[ol.dr(q, kind=kind) for kind in ("iips", "pbm", "rips")])
     ranks = world().ranks(log)["a"].sort("user", "rank")["item"].to_numpy().reshape(-1, 6)[:, :3]
     wanted = (q[ranks] @ world().theta)[log.user].mean()
     for name in ("iips_dr", "pbm_dr"):
@@ -133,8 +133,8 @@ def test_an_exact_imputation_makes_doubly_robust_exact():
 
 def test_dcg_under_certain_examination_is_the_discounted_sum():
     """Everything shown, θ = 1 and nothing random: dcg is Σλ(σ)c per request."""
-    log = log_of(depth=6, logging="deterministic")
-    found = evaluate(log, np.ones(6), metrics=["dcg"], estimators=["pbm"], candidates="shown")
+    log = replace(log_of(depth=6, logging="deterministic"), candidates="shown")
+    found = evaluate(log, np.ones(6), metrics=["dcg"], estimators=["pbm"])
     order = world().ranks(log)["a"].sort("user", "item")["rank"].to_numpy().reshape(-1, 6)
     wanted = (log.reward / np.log2(1 + order[log.user[log.request], log.item])).sum() / log.n_requests
     assert found["a", "dcg", "pbm"].value == pytest.approx(wanted)
@@ -206,7 +206,7 @@ def test_slopes_are_what_a_change_of_theta_changes(name, column):
     log, theta = cut(log_of()), world().theta
     log = log if column == "exposure" else replace(log, exposure=None)
     q = np.full(6, 0.3)
-    asked = {"estimators": [name], "imputation": q}
+    asked = {"estimators": [ol.dr(q, kind=name.removesuffix("_dr")) if name.endswith("_dr") else name]}
     for j in (1, 2):
         psi = np.zeros((2, 3))
         psi[:, j] = 1e-3, -1e-3
@@ -267,7 +267,8 @@ def test_a_log_cut_below_the_models_list_is_refused():
     log = cut_world.observe(0)
     with pytest.raises(UndefinedError, match=facts("snpbm", "0.99", 'candidates="shown"')):
         ol.evaluate(cut_world.ranks(log), log, cut_world.theta, estimators=["snpbm"])
-    found = ol.evaluate(cut_world.ranks(log), log, cut_world.theta, estimators=["snpbm"], candidates="shown")
+    shown = replace(log, candidates="shown")
+    found = ol.evaluate(cut_world.ranks(log), shown, cut_world.theta, estimators=["snpbm"])
     assert found["a", "clicks", "snpbm"].diagnostics.reach == pytest.approx(1)
     assert "reordering what was shown" in found["a", "clicks", "snpbm"].estimand
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.errors import ColumnError, PredictionError, UndefinedError
+from openloop.errors import PredictionError, UndefinedError
 from tests.examples import small_world
 
 WORLD = small_world()
@@ -31,15 +31,6 @@ def test_a_table_with_both_serves_ratings_and_rankings():
     frame = GRID.filter(pl.col("rank") <= 5)
     result = ol.evaluate({"m": frame}, LOG, metrics=["mae", "ndcg@5"], estimators=["naive"], missing="drop")
     assert set(result.metrics) == {"mae", "ndcg@5"}
-
-
-def test_columns_of_another_name_are_named():
-    frame = GRID.select(client="user", thing="item", score="score")
-    options = {"metrics": ["mae"], "estimators": ["naive"]}
-    found = ol.evaluate({"m": ol.predictions(frame, user="client", item="thing")}, LOG, **options)
-    assert found["m", "mae", "naive"].value == ol.evaluate({"m": SCORES}, LOG, **options)["m", "mae", "naive"].value
-    with pytest.raises(ColumnError, match="'m': no user column"):
-        ol.evaluate({"m": frame}, LOG, **options)
 
 
 def test_a_list_without_any_scored_row_is_noted():
@@ -92,16 +83,6 @@ def test_a_list_tells_of_gaps_and_of_users_without_one():
     gaps = top.filter((pl.col("user") != 1) | (pl.col("rank") != 1))
     assert told(gaps) == ["model 'm': the lists of 1 users have gaps in their ranks"]
     assert told(top.filter((pl.col("user") != 1) | (pl.col("rank") != 4))) == []  # shorter, and without a gap
-
-
-@pytest.mark.parametrize("convert", [lambda f: f, lambda f: f.to_pandas(), lambda f: f.to_arrow()])
-def test_words_in_place_of_numbers_are_called_text(convert):
-    words = PAIRS.head(4).with_columns(score=pl.Series(["1.5", "high", "low", "high"]))
-    with pytest.raises(PredictionError, match=r"model 'm': column 'score' holds text in 3 of 4 rows.* 'high', 'low'"):
-        evaluated(convert(words), "mae")
-    written = PAIRS.with_columns(pl.col("score").cast(pl.String))
-    found = evaluated(convert(written), "mae")["m", "mae", "naive"].value
-    assert found == evaluated(SCORES, "mae")["m", "mae", "naive"].value
 
 
 # -- two tables of one model ---------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from openloop.errors import (
     UnknownIdError,
 )
 from openloop.moments.inputs import Answerer
-from tests.audit_files import ITEMS, USERS, I, U, audit_files, write
+from tests.audit_files import ITEMS, USERS, I, U, audit_files
 
 NAMES = {"user": "uid", "item": "mid"}
 
@@ -103,20 +103,6 @@ def test_a_model_of_other_ids_altogether_is_refused(files):
     told = "knows none of the log's 60 users; its own are integers, 100, 101, 102 …, the log's text, '100', '101', "
     with pytest.raises(AlignmentError, match=f"{told}.*cast one of them"):
         read(log, files / "bias.safetensors")
-
-
-@pytest.mark.parametrize("kind", [".csv", ".parquet", ".jsonl"])
-@pytest.mark.parametrize("role", ["score", "rank"])
-def test_words_in_place_of_numbers_are_called_text(files, tmp_path, kind, role):
-    words = pl.DataFrame({"uid": [100] * 4, "mid": ITEMS[:4].tolist(), role: ["high", "high", "3", None]})
-    with pytest.raises(PredictionError, match=f"column '{role}' holds text in 2 of 4 rows.* 'high';"):
-        evaluated(files.test, write(words, tmp_path / f"m{kind}"), metric="mae" if role == "score" else "recall@1")
-
-
-def test_doubled_predictions_are_named_by_their_ids(files, tmp_path):
-    path = frame(tmp_path / "m.csv", uid=[101, 100, 101], mid=["m02", "m00", "m02"], score=[1.0, 2.0, 3.0])
-    with pytest.raises(PredictionError, match=r"model 'm'.*: 1 .* pairs .*\(101, 'm02'\)"):
-        evaluated(files.test, path)
 
 
 # -- vectors -------------------------------------------------------------------------------------------------

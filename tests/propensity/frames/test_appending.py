@@ -12,7 +12,7 @@ from openloop.errors import ColumnError, InputError, LeakError, RatingError
 from openloop.propensity import Balanced, Logistic, NaiveBayes, Uniform
 from tests.engines import EAGER, converter
 from tests.facts import facts
-from tests.propensity_logs import COLUMNS, RATED, feedback, held, in_order, log, models, sample
+from tests.propensity_logs import COLUMNS, RATED, I, U, feedback, held, in_order, log, models, sample
 
 MODELS = range(len(models()))
 
@@ -74,14 +74,17 @@ def test_a_sample_is_not_scored():
             fitted.with_column(uniform)
 
 
+LOG = {"user": "uid", "item": "mid", "rating": "stars", "propensity": "propensity", "users": U, "items": I}
+
+
 @pytest.mark.parametrize("engine", ["polars", "spark"])
 def test_evaluate_and_audit_take_the_frame(engine, request):
     into = converter(engine, request.getfixturevalue("spark") if engine == "spark" else None)
     rows = log().with_columns(a=pl.col("stars") * 0.5 + 1, b=pl.lit(3.0))
     here, frame = feedback(rows), into(rows)
-    weighted = Logistic().fit(frame, **COLUMNS).with_column(frame)
+    weighted = ol.scan(Logistic().fit(frame, **COLUMNS).with_column(frame), **LOG)
     asked = {"metrics": ["mae"], "estimators": ["ips", "snips"]}
-    there = ol.evaluate({"a": "a", "b": "b"}, weighted, "propensity", **RATED, **asked)
+    there = ol.evaluate({"a": "a", "b": "b"}, weighted, **asked)
     arrays = {"a": rows["a"].to_numpy()[here.row], "b": np.full(len(here), 3.0)}
     p = Logistic().fit(here).predict(here)
     for name, predicted in arrays.items():
@@ -90,6 +93,6 @@ def test_evaluate_and_audit_take_the_frame(engine, request):
         assert there[name, "mae", "snips"].value == pytest.approx(np.average(loss, weights=p.weights), rel=1e-9)
     if engine == "spark":  # whose audits have tests of their own
         return
-    found = ol.audit({"a": "a", "b": "b"}, weighted, "propensity", **RATED, metrics=["mae"], estimators=["snips"])
+    found = ol.audit({"a": "a", "b": "b"}, weighted, metrics=["mae"], estimators=["snips"])
     assert found.result["a", "mae", "snips"].value == pytest.approx(there["a", "mae", "snips"].value, rel=1e-9)
     assert found.contrast("a", "b", metric="mae", estimator="snips").gamma > 0
