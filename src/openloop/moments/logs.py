@@ -623,6 +623,8 @@ class PredictedP:
 
     def __call__(self, block: Block) -> Floats:
         """p in the order of the block's rows."""
+        if not len(block):  # which no Feedback can be made of
+            return np.empty(0)
         users, items = self.population.users, self.population.items
         cell = block.users[block.user].astype(np.int64) * len(items) + block.item
         order = np.argsort(cell)
