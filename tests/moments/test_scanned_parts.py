@@ -32,6 +32,30 @@ def same(found, memory):
     return all(found.estimates[key].value == memory.estimates[key].value for key in memory.estimates)
 
 
+def test_the_shares_of_a_split_count_each_pair_once():
+    train, test = ol.split(LOG, test=0.4, rng=0)
+    memory = ol.evaluate(MODELS, test, exclude=train, **ASKED)
+    rows, rest = frame(test), frame(train)
+    assert same(ol.evaluate(MODELS, scanned(rows), exclude=pl.concat([rest, rest]), **ASKED), memory)
+    repeated = scanned(pl.concat([rows, rows[:20]]), duplicates="first")
+    assert same(ol.evaluate(MODELS, repeated, exclude=rest, **ASKED), memory)
+
+
+def test_positives_alone_are_excluded_where_the_excluded_log_says_so():
+    train, test = (frame(part) for part in ol.split(LOG, test=0.4, rng=0))
+    liked = train.filter(pl.col("rating") >= 4)
+    log = scanned(test, positive=4)
+    expected = ol.evaluate(MODELS, log, exclude=liked, **ASKED)
+    assert same(ol.evaluate(MODELS, log, exclude=scanned(train, positive=4), **ASKED), expected)
+
+
+def test_users_that_were_split_have_no_variance_over_cells():
+    train, test = (frame(part) for part in ol.split(LOG, by="user", test=0.4, rng=0))
+    found = ol.evaluate(MODELS, scanned(test), exclude=train, metrics=["mae"], estimators=["snips"])
+    assert found["m", "mae", "snips"].whole_users
+    assert found["m", "mae", "snips"].cell_variance is None
+
+
 @pytest.mark.parametrize("scans", [True, False])
 def test_a_block_may_have_no_users(monkeypatch, scans):
     log = LOG.take(LOG.user < 3)
