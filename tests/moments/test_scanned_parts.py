@@ -65,3 +65,9 @@ def test_a_block_may_have_no_users(monkeypatch, scans):
     monkeypatch.setattr(store.bounds, "__defaults__", (1,))
     found = ol.evaluate(MODELS, scanned(frame(log)) if scans else log, p, **asked)
     assert found["m", "mae", "snips"].value == pytest.approx(plain["m", "mae", "snips"].value, rel=1e-12)
+
+
+def test_a_list_is_found_by_the_name_of_the_running_model_as_it_is_written():
+    models = {"A": WORLD.predictions["a"], "B": WORLD.predictions["a"]}
+    found = ol.evaluate(models, LOG, metrics=["overlap@3:B"])
+    assert found["A", "overlap@3:B", "lists"].value == 1.0
