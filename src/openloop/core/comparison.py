@@ -106,7 +106,8 @@ class Comparison(Recorded):
     def __getitem__(self, key: Key) -> Estimate:
         if not isinstance(key, tuple) or len(key) != 3:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InputError(f"Comparison: ask for result[model, metric, estimator], got {key!r}.")
-        model, metric, estimator = key[0], str(key[1]).lower(), str(key[2]).lower()  # names are lower case
+        name, colon, running = str(key[1]).partition(":")  # names are lower case, except a model's in one
+        model, metric, estimator = key[0], name.lower() + colon + running, str(key[2]).lower()
         if (model, metric, estimator) in self.estimates:
             return self.estimates[model, metric, estimator]
         if estimator == LISTS and (model, metric) in self.lists:

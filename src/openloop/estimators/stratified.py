@@ -179,6 +179,8 @@ def population_shares(m: Moments) -> tuple[float, ...] | None:
 def catalogue_cells(grid: Floats, edges: tuple[float, ...], excluded: tuple[Any, Any] = ((), ())) -> Floats:
     """How many cells each user has in each stratum, (U, S); the cells (users, items) of `excluded` do not count."""
     U, S = len(grid), len(edges) + 1
+    if not U:  # a block may have no users
+        return np.zeros((0, S))
     # A user at a time, as the grid may be a broadcast view: then all users have the row of the first.
     same = grid.strides[0] == 0
     counts = np.array([np.bincount(np.searchsorted(edges, row), minlength=S) for row in (grid[:1] if same else grid)])

@@ -459,9 +459,13 @@ class ScanInput(LogInput):
             self.table, columns | dict(models), checks, ids, is_log=True, positive=log.positive
         )
         if exclude is not None:
-            pairs = {side: exclude.columns[side] for side in SIDES}
+            roles = SIDES if exclude.positive is None else (*SIDES, "rating")
+            pairs = {role: exclude.columns[role] for role in roles}
             self._excluded_ids = ReadIds(sets=ids.sets)
-            self._excluded = self.dealer.deal(exclude.table, pairs, {}, self._excluded_ids, is_log=True)
+            self._excluded = self.dealer.deal(
+                exclude.table, pairs, {"rating": values.ratings}, self._excluded_ids, is_log=True,
+                positive=exclude.positive,
+            )  # fmt: skip
         return self._dealt, self._excluded
 
     def check(self) -> None:
@@ -510,6 +514,8 @@ class ScanInput(LogInput):
             if faults.pairs:
                 numbers = list(faults.rows) if isinstance(self.dealer, LocalDealer) else []  # frames of Spark have none
                 raise pairs_repeat(name, faults.pairs, faults.first, numbers)
+        self.n_rows = int(facts.rows_of_items.sum())  # each pair once, as shares of a log count its rows
+        self.n_excluded = None if self._exclude is None else int(facts.excluded_of_items.sum())
         self._resolve_split(facts)
 
     def _resolve_split(self, facts: JoinFacts) -> None:
@@ -537,7 +543,7 @@ class ScanInput(LogInput):
         if way == "random":
             self.share, self._t = self.n_rows / total, (self.n_excluded or 0) / total
             if not facts.excluded_of_scored:  # whole users were split: no scored user has an item to leave out
-                self.excludes, self._t = False, 0.0
+                self.excludes, self.whole_users, self._t = False, True, 0.0
         self.scaled = self.scaled and way != "time"
         self.share = self.share if self.scaled else None
         self.way = way
@@ -628,6 +634,8 @@ class PredictedP:
 
     def __call__(self, block: Block) -> Floats:
         """p in the order of the block's rows."""
+        if not len(block):  # which no Feedback can be made of
+            return np.empty(0)
         users, items = self.population.users, self.population.items
         cell = block.users[block.user].astype(np.int64) * len(items) + block.item
         order = np.argsort(cell)
