@@ -13,10 +13,11 @@ import pyarrow.dataset
 import pytest
 from polars.io.plugins import register_io_source
 
+import openloop as ol
 from openloop.blocks.readers import batches
 from openloop.data.delimited import TextForm
 from openloop.data.formats import open_source
-from openloop.errors import ColumnError, FormatError, InputError
+from openloop.errors import ColumnError, EmptyError, FormatError, InputError
 from tests.facts import facts
 
 N = 250
@@ -209,3 +210,37 @@ def test_spark_gives_all_rows(spark):
     pieces = list(batches(open_source(spark.createDataFrame(arrow()), {}), ["user", "other"], 100))
     assert [piece.height for piece in pieces] == [100, 100, 50]
     assert pl.concat(pieces).sort("other").equals(LOG.select("user", "other"))
+
+
+# -- rows that cannot be had -------------------------------------------------------------------------------------
+
+
+def broken_frames():
+    """Queries of several engines that fail when they are looked at, or when they run."""
+    rows = pl.DataFrame({"user": [1], "item": [2], "rating": [3.0]})
+    yield "boom", duckdb.sql("select 1 as user, 2 as item, error('boom') as rating")
+    yield "boom", rows.lazy().map_batches(fail)
+    yield "stars", rows.lazy().with_columns(pl.col("stars"))
+    schema = rows.to_arrow().schema
+    yield "boom", pa.RecordBatchReader.from_batches(schema, (fail(batch) for batch in rows.to_arrow().to_batches()))
+
+
+def fail(_rows):
+    raise RuntimeError("boom")
+
+
+def test_a_query_that_fails_is_an_error_of_its_source():
+    for reason, frame in broken_frames():
+        with pytest.raises(InputError, match=rf"source: reading its rows raised \w+: .*{reason}.*; repair the frame's"):
+            list(batches(open_source(frame, {}, TextForm()), ["user", "item", "rating"]))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_log_without_rows_is_refused_by_name(suffix, tmp_path):
+    path, rows = tmp_path / f"empty.{suffix}", pl.DataFrame({"user": [1], "item": [2], "rating": [3.0]})
+    getattr(rows.head(0), f"write_{suffix}")(path)
+    scores = rows.select("user", "item", score="rating")
+    with pytest.raises(EmptyError, match=rf"{path}: no rows; an estimate needs"):
+        ol.evaluate({"m": scores}, ol.scan(path), metrics=["mae"], estimators=["naive"])
+    with pytest.raises(EmptyError, match="the log: no rows with a rating of positive=9 or more"):
+        ol.evaluate({"m": scores}, ol.scan(rows, positive=9), metrics=["mae"], estimators=["naive"])

@@ -120,6 +120,19 @@ def test_what_is_no_ranker(model, error, told):
         ranks(model)
 
 
+def test_what_a_recommender_raises_is_an_error_that_names_it():
+    class Broken(Model):
+        def predict(self, user, item):
+            return {}["weights"]
+
+        def scores(self, users):
+            return {}["weights"]
+
+    for candidates, asked in (("all", "user"), ("shown", "pairs")):
+        with pytest.raises(PredictionError, match=rf"model 'a': asked about \d+ {asked}.* KeyError: 'weights'; repair"):
+            ranks(Broken(), candidates=candidates)
+
+
 def test_a_recommender_of_more_ids_is_found_by_id():
     users, items = log_of().users.ids, log_of().items.ids
     scores = np.hstack([all_scores()[::-1], np.full((len(users), 1), 99.0)])  # other rows, and an item more

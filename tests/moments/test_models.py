@@ -246,6 +246,28 @@ def test_a_recommenders_answers_have_the_shape_that_was_asked_for():
         evaluated(Short(), ["ndcg"])
 
 
+@pytest.mark.parametrize(("metric", "asked"), [("mae", f"{len(LOG):,} pairs"), ("ndcg", r"\d+ users?")])
+def test_what_a_recommender_raises_is_an_error_that_names_it(metric, asked):
+    class Broken(Recommender):
+        def predict(self, user, item):
+            return {}["weights"]
+
+        def scores(self, users):
+            return {}["weights"]
+
+    with pytest.raises(PredictionError, match=rf"model 'm': asked about {asked} it raised KeyError: 'weights'; repair"):
+        evaluated(Broken(), [metric])
+
+
+@pytest.mark.parametrize("columns", [{"stars": "rating"}, {"score": "rating", "stars": "rating"}, {}])
+def test_columns_of_a_log_have_roles(columns):
+    rows = pl.DataFrame({"user": LOG.user, "item": LOG.item, "rating": LOG.rating})
+    with pytest.raises(
+        PredictionError, match=r"model 'm': columns of the log are named by 'score'.* got ('stars'|none)"
+    ):
+        ol.evaluate({"m": columns}, ol.scan(rows), metrics=["mae"], estimators=["naive"])
+
+
 def test_half_a_recommender_is_enough_for_half_the_metrics():
     class OnlyPredicts:
         def predict(self, user, item):

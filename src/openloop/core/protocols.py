@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from openloop.core.feedback import Array, Feedback, Floats, Vocabulary
 from openloop.core.propensities import Propensities
+from openloop.errors import OpenloopError, PredictionError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -33,6 +36,20 @@ class Recommender(Protocol):
     def scores(self, users: npt.ArrayLike) -> Array:
         """The scores of all items for these users: a users × items block."""
         ...
+
+
+@contextmanager
+def asking(what: str, about: str) -> Generator[None]:
+    """What others' code raises while it is asked is an error that begins with `what`."""
+    try:
+        yield
+    except (OpenloopError, MemoryError):
+        raise
+    except Exception as error:
+        raise PredictionError(
+            f"{what}: asked about {about} it raised {type(error).__name__}: {error}; repair it, or check that it takes "
+            "what it is given."
+        ) from error
 
 
 def predicted_block(model: Any, users: Any) -> Array:

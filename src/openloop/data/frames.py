@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -10,9 +11,10 @@ import narwhals as nw
 import polars as pl
 
 from openloop.data.columns import InputTable, in_one, stream
-from openloop.errors import ColumnError, InputError, MissingPackageError, listing, quoted
+from openloop.errors import ColumnError, InputError, MissingPackageError, OpenloopError, listing, quoted
 from openloop.support.forking import forks
 from openloop.support.frames import on_spark
+from openloop.support.system_errors import system_error
 
 ROWS = 1_000_000  # of a batch, where all are wanted
 
@@ -26,7 +28,8 @@ def open_frame(source: Any) -> InputTable:
         return _open_arrow(source)
     except nw.exceptions.DuplicateError as error:
         raise _repeated(" ".join(str(error).split("\n")[1:])) from error
-    names = [str(label) for label in frame.collect_schema().names()]  # pandas may name columns 0, 1, 2
+    with _querying():
+        names = [str(label) for label in frame.collect_schema().names()]  # pandas may name columns 0, 1, 2
 
     def batches(columns: Sequence[str], size: int | None) -> Iterator[pl.DataFrame]:
         return _named(_batches(frame, [names.index(c) for c in columns], size), columns)
@@ -39,8 +42,25 @@ def _repeated(names: str) -> ColumnError:
 
 
 def _named(pieces: Iterator[pl.DataFrame], columns: Sequence[str]) -> Iterator[pl.DataFrame]:
-    for piece in pieces:
-        yield piece.rename(dict(zip(piece.columns, columns, strict=True)))
+    with _querying():
+        for piece in pieces:
+            yield piece.rename(dict(zip(piece.columns, columns, strict=True)))
+
+
+@contextmanager
+def _querying() -> Generator[None]:
+    """What an engine says of a query that fails is an error of the source; a disk or memory that is full is not."""
+    try:
+        yield
+    except (OpenloopError, MemoryError):
+        raise
+    except Exception as error:
+        if system_error(error) is not None:
+            raise
+        reason = (str(error).strip() or "no reason").splitlines()[0]
+        raise InputError(
+            f"source: reading its rows raised {type(error).__name__}: {reason}; repair the frame's query."
+        ) from error
 
 
 def _batches(frame: Any, positions: Sequence[int], size: int | None) -> Iterator[pl.DataFrame]:
@@ -107,7 +127,7 @@ def _open_arrow(source: Any) -> InputTable:
             reader = streams.pop()
         else:
             raise InputError("source: a stream of Arrow batches can be read once, and this one was; pass a table.")
-        return in_one((piece.select(columns) for piece in _from_arrow(reader)), size)
+        return in_one(_named((piece.select(columns) for piece in _from_arrow(reader)), columns), size)
 
     return InputTable("source", names, batches)
 

@@ -92,14 +92,14 @@ def _whole(fields: pl.Series, what: str) -> pl.Series | None:
 
 def _digits(fields: pl.Series) -> pl.Series:
     """The fields without the .0 that a column of floats leaves behind."""
-    floats = str(fields[0]).endswith(".0") and bool(fields.str.ends_with(".0").all())
+    floats = len(fields) > 0 and str(fields[0]).endswith(".0") and bool(fields.str.ends_with(".0").all())
     return fields.str.strip_suffix(".0") if floats else fields
 
 
 def _refuse_too_wide(fields: pl.Series, what: str) -> None:
     """Fields that all write integers are not taken for text because 64 bits do not hold one of them."""
     digits = _digits(fields)
-    if re.match(_INTEGER, str(digits[0])) and digits.str.contains(_INTEGER).all():
+    if len(digits) and re.match(_INTEGER, str(digits[0])) and digits.str.contains(_INTEGER).all():
         broken = digits.cast(pl.Int64, strict=False).is_null()
         _refuse(broken, fields, what, _TOO_WIDE, "number them anew, or put a letter before each")
 
@@ -123,6 +123,8 @@ def ratings(column: pl.Series, what: str) -> npt.NDArray[np.float32]:
         narrow = values.to_numpy().astype(np.float32)
     broken = pl.Series(~np.isfinite(narrow))
     _refuse(broken, values, what, "ratings are not finite in 32 bits", error=RatingError)
+    if not len(column):
+        return narrow
     given = column if column.dtype.is_integer() else values
     refuse_alike(given.alias("rating").to_frame().lazy(), what)
     return narrow

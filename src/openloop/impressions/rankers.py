@@ -16,6 +16,7 @@ import numpy as np
 from openloop.blocks.store import Budget
 from openloop.core.feedback import Array, Floats, Ints
 from openloop.core.impressions import Impressions
+from openloop.core.protocols import asking
 from openloop.data.columns import choose
 from openloop.data.scanning import ShownLog
 from openloop.errors import AlignmentError, PredictionError
@@ -34,6 +35,7 @@ from openloop.kernels.shown_lists import ranks_in_lists, reordered
 from openloop.moments.functions import OfIds
 from openloop.moments.inputs import refuse_unwrapped
 from openloop.moments.recoding import by_id, told
+from openloop.support.wording import counted
 
 CELLS = 2**22  # scores that are looked at at once
 
@@ -175,7 +177,8 @@ def _ordered(what: str, scorer: Scorer, block: ShownBlock) -> Ranking:
     """The shown items by falling score; where predictions may tie, scores rank."""
     log, (model, owners) = block.log, scorer(block)
     predict = model.linear if getattr(model, "linked", False) else model.predict
-    score = np.asarray(predict(owners[log.cluster[log.request]], log.item), np.float64)
+    with asking(what, f"{len(log):,} pairs"):
+        score = np.asarray(predict(owners[log.cluster[log.request]], log.item), np.float64)
     if score.shape != (len(log),) or bool(np.isnan(score).any()):
         raise PredictionError(
             f"{what}: must give one score per pair, {(len(log),)}, and no NaN; got shape {score.shape} with "
@@ -196,7 +199,8 @@ def _best(what: str, scorer: Scorer, block: ShownBlock, *, deep: bool) -> Rankin
     lists = np.empty((len(owners), depth), np.int32)
     for start in range(0, len(lists), step):
         few = owners[start : start + step]
-        scores = np.asarray(model.scores(few), np.float64)
+        with asking(what, counted(len(few), "user")):
+            scores = np.asarray(model.scores(few), np.float64)
         if scores.shape != (len(few), log.n_items) or bool(np.isnan(scores).any()):
             raise PredictionError(f"{what}: must score every item of {len(few):,} users; got {scores.shape} or NaN.")
         lists[start : start + step] = best(scores, depth)[0]

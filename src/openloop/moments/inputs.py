@@ -17,7 +17,7 @@ from openloop.core.feedback import Floats
 from openloop.core.protocols import on_host
 from openloop.data.columns import Column, InputTable, choose, named
 from openloop.data.frames import open_frame
-from openloop.errors import PredictionError, quoted
+from openloop.errors import PredictionError, listing, quoted
 from openloop.moments import table_rules
 from openloop.moments.functions import OfIds
 from openloop.moments.recoding import by_id
@@ -172,6 +172,13 @@ def _of_log(what: str, model: str | Mapping[str, str], log: InputTable | None) -
             "ol.scan, or give a table."
         )
     columns = {"score": model} if isinstance(model, str) else model
+    unknown = [role for role in columns if role not in NUMBERS]
+    if unknown or not columns:
+        named_by = f"got {listing(unknown)}" if unknown else "got none"
+        raise PredictionError(
+            f"{what}: columns of the log are named by 'score', 'rank', 'above' and 'tied', {named_by}; give such as "
+            "{'score': 'column'}."
+        )
     chosen = choose(log, {role: columns.get(role) for role in NUMBERS}, required=())
     return LogColumns(columns={role: column for role, column in chosen.items() if role in NUMBERS})
 

@@ -472,7 +472,8 @@ class ScanInput(LogInput):
         """Refuse a log without rows, and ids of two kinds."""
         log, exclude = self._log, self._exclude
         if not self._dealt.n_rows:
-            raise EmptyError(f"{log.table.name}: no rows; an estimate needs at least one observed cell.")
+            positives = "" if log.positive is None else f" with a rating of positive={log.positive:g} or more"
+            raise EmptyError(f"{log.table.name}: no rows{positives}; an estimate needs at least one observed cell.")
         self.n_rows = self._dealt.n_rows
         if exclude is None or self._excluded is None:
             return

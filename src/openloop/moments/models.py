@@ -15,7 +15,7 @@ import numpy.typing as npt
 from openloop.blocks.block import Block, Outcome, Pairs
 from openloop.blocks.tables import best_lists, table_scorer
 from openloop.core.feedback import Array, Floats
-from openloop.core.protocols import FactorModel, on_host, predicted_block
+from openloop.core.protocols import FactorModel, asking, on_host, predicted_block
 from openloop.core.vocabulary import Int64s, Ints
 from openloop.errors import PredictionError
 from openloop.kernels import ranking
@@ -94,7 +94,7 @@ class Asked:
         if isinstance(self.model, np.ndarray):
             values = np.asarray(self.model[user, block.item], np.float64)
         elif hasattr(self.model, "predict"):
-            with self._naming(), self.turn:
+            with self._asking(f"{len(user):,} pairs"):
                 values = on_host(self.model.predict(user, block.item)).astype(np.float64)
         else:
             kind = type(self.model).__name__
@@ -150,7 +150,7 @@ class Asked:
         """The scores of one user, which tell where scores are."""
         if isinstance(self.model, np.ndarray) or not hasattr(self.model, "scores"):
             return None
-        with self._naming(), self.turn:
+        with self._asking("1 user"):
             return self.model.scores(block.users[:1].astype(np.int64))
 
     def _kernels(self, scores: Any) -> tuple[Any, dict[str, Any]]:
@@ -191,7 +191,7 @@ class Asked:
             if isinstance(self.model, np.ndarray):
                 values = self.model[codes]
             else:
-                with self._naming(), self.turn:
+                with self._asking(counted(len(codes), "user")):
                     values = ask(codes)
             if tuple(values.shape) != (len(users), self.n_items):
                 raise PredictionError(
@@ -209,6 +209,12 @@ class Asked:
 
     def _tensor(self, users: Int64s) -> Any:
         return self.model.scores(users)
+
+    @contextmanager
+    def _asking(self, about: str) -> Generator[None]:
+        """One thread at a time asks the model."""
+        with self._naming(), self.turn, asking(f"model {self.name!r}", about):
+            yield
 
     @contextmanager
     def _naming(self) -> Generator[None]:

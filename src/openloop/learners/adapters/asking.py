@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from openloop.core.feedback import Array
-from openloop.core.protocols import on_host
-from openloop.errors import OpenloopError, PredictionError
+from openloop.core.protocols import asking, on_host
+from openloop.errors import PredictionError
 
 BLOCK = 2**18  # pairs that are asked about at once
 
@@ -36,17 +36,9 @@ def answered_grid(what: str, pairs: Pairs, users: Array, items: Array) -> Array:
 
 def asked(what: str, about: str, function: Callable[..., Any], *given: Array) -> Array:
     """What a function of others returns, as numbers."""
-    try:
-        with _LOCK:
-            found = on_host(function(*given))
+    with _LOCK, asking(what, about):
+        found = on_host(function(*given))
         return found if found.dtype.kind == "f" else found.astype(np.float64)
-    except OpenloopError:
-        raise
-    except Exception as error:
-        raise PredictionError(
-            f"{what}: asked about {about} it raised {type(error).__name__}: {error}; repair it, or check that it takes "
-            "what it is given."
-        ) from error
 
 
 def _block(what: str, pairs: Pairs, user: Array, item: Array) -> Array:
