@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -16,7 +17,7 @@ U, I = WORLD.ratings.shape
 SEEN = WORLD.observe(1)
 LOG = replace(SEEN, propensity=0.1 + 0.1 * SEEN.rating.astype(float))
 MODELS = {"m": WORLD.predictions["a"]}
-ASKED = {"metrics": ["mae", "dcg@3"], "estimators": ["ips", "snips"]}
+ASKED: dict[str, Any] = {"metrics": ["mae", "dcg@3"], "estimators": ["ips", "snips"]}
 
 
 def frame(log):
@@ -60,7 +61,7 @@ def test_users_that_were_split_have_no_variance_over_cells():
 def test_a_block_may_have_no_users(monkeypatch, scans):
     log = LOG.take(LOG.user < 3)
     p = ol.propensity.Uniform().fit(log)
-    asked = {"metrics": ["mae"], "estimators": ["snips", "stratified"]}
+    asked: dict[str, Any] = {"metrics": ["mae"], "estimators": ["snips", "stratified"]}
     plain = ol.evaluate(MODELS, log, p, **asked)
     monkeypatch.setattr(store.bounds, "__defaults__", (1,))
     found = ol.evaluate(MODELS, scanned(frame(log)) if scans else log, p, **asked)
