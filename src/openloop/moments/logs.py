@@ -37,6 +37,7 @@ from openloop.support.frames import is_frame
 from openloop.support.wording import rows_at
 
 ADDED = "openloop_propensity"  # the column that a model adds to a frame
+MAX_CELLS = 2**27  # of a grid of p beside a scanned log: 1 GiB
 MAX_GROUPS = 50  # a table of strata that a person can read
 MAX_LEVELS = 20  # of a uniform sample, whose sums are taken per user and level
 
@@ -584,6 +585,9 @@ class ScanInput(LogInput):
             if self._p.floor:
                 self.floored, self.kept_weight = self._p.raised / self._p.rows, self._p.kept / self._p.weight
             return None
+        if grids_like(self._model, population):  # as in memory, shares of strata are then those of all cells
+            grid = grid_of(self._model)
+            self.grid = None if grid is None else lambda users: grid[users]
         return PredictedP(model=self._model, population=population)
 
     def with_levels(self, span: tuple[float, float]) -> None:
@@ -624,6 +628,13 @@ def _dealer(log: Log) -> Dealer:
     from openloop.blocks.spark import SparkDealer
 
     return SparkDealer(log.table.frame.sparkSession)
+
+
+def grids_like(model: Any, population: Population) -> bool:
+    """Whether a fitted model has the p of all cells of a population, and memory for them."""
+    known = getattr(model, "users_", None), getattr(model, "items_", None)
+    cells = population.n_users * population.n_items
+    return known == (population.users, population.items) and cells <= MAX_CELLS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
