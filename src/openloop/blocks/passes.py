@@ -72,7 +72,10 @@ class Together:
         with self._change:
             self._waiting.append((work, results))
             self._change.notify_all()
-        return iter(results.result())
+        parts = results.result()
+        parts.reverse()
+        while parts:  # so that what was worked with is free again, though the result is still known elsewhere
+            yield parts.pop()
 
     def _answered(self, question: Callable[[], Any]) -> Any:
         try:
