@@ -106,7 +106,7 @@ def blocks_of(n_blocks):
 @pytest.mark.parametrize("n_blocks", [16, 256])
 @pytest.mark.parametrize("threads", [1, 2])
 def test_any_number_of_blocks_and_threads(expected, monkeypatch, n_blocks, threads):
-    monkeypatch.setattr(preparing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(n_blocks)))
+    monkeypatch.setattr(dealing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(n_blocks)))
     monkeypatch.setattr("openloop.blocks.passes.os.cpu_count", lambda: threads)
     same(answers(*scanned(TABLES)), expected)
 
@@ -120,9 +120,9 @@ def test_any_order_of_rows_and_size_of_batches(expected, monkeypatch, tables, si
 
 @pytest.mark.parametrize(("size", "n_blocks"), [(0, 1), (0, 16), (200_000, 16)])
 def test_held_or_spilled(expected, monkeypatch, size, n_blocks):
-    monkeypatch.setattr(preparing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(n_blocks)))
+    monkeypatch.setattr(dealing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(n_blocks)))
     monkeypatch.setattr(dealing, "batches", partial(batches, size=1000))
-    monkeypatch.setattr(preparing, "Budget", lambda: Budget(size))
+    monkeypatch.setattr(dealing, "Budget", lambda: Budget(size))
     same(answers(*scanned(TABLES)), expected)
 
 
@@ -155,7 +155,7 @@ def test_text_ids_change_sums_by_rounding_alone(expected, monkeypatch):
     """Their users are in other buckets."""
     one = answers(*scanned(TEXT))
     assert one.keys() == expected.keys()
-    monkeypatch.setattr(preparing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(64)))
+    monkeypatch.setattr(dealing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(64)))
     same(answers(*scanned({name: table.reverse() for name, table in TEXT.items()})), one)
 
 
@@ -201,7 +201,7 @@ def files(monkeypatch, tmp_path):
         return opened[-1]
 
     monkeypatch.setattr(store.tempfile, "TemporaryFile", noting)
-    monkeypatch.setattr(preparing, "Budget", lambda: Budget(0))
+    monkeypatch.setattr(dealing, "Budget", lambda: Budget(0))
     yield opened
     assert opened
     assert all(file.closed for file in opened)
@@ -224,7 +224,7 @@ def test_a_join_that_fails_leaves_no_file(files, monkeypatch, module):
 
 
 def test_a_pass_that_fails_leaves_no_file(files, monkeypatch):
-    monkeypatch.setattr(preparing.LevelCounts, "of", fail)
+    monkeypatch.setattr(preparing.LevelCounts, "of_parts", fail)
     with pytest.raises(ZeroDivisionError):
         answers(*scanned(TABLES))
 
