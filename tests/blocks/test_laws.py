@@ -21,7 +21,7 @@ from openloop.data.formats import open_source
 from openloop.data.scanning import scan
 from openloop.errors import PredictionError
 from openloop.evaluation import prepared
-from openloop.moments import reduction, source
+from openloop.moments import preparing
 from openloop.moments.question import Question
 
 USERS, ITEMS = 300, 40
@@ -109,16 +109,6 @@ def test_any_number_of_blocks_and_threads(expected, monkeypatch, n_blocks, threa
     monkeypatch.setattr(dealing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(n_blocks)))
     monkeypatch.setattr("openloop.blocks.passes.os.cpu_count", lambda: threads)
     same(answers(*scanned(TABLES)), expected)
-
-
-def test_users_who_are_so_many_that_clusters_take_their_place(monkeypatch):
-    monkeypatch.setattr(source, "UNITS", 100)
-    monkeypatch.setattr("openloop.moments.tilting.PER_BUCKET", 1)
-    one = answers(*scanned(TABLES))
-    assert one
-    for n_blocks in (16, 256):
-        monkeypatch.setattr(dealing, "LocalBlocks", partial(local.LocalBlocks, bounds_of=blocks_of(n_blocks)))
-        same(answers(*scanned(SHUFFLED)), one)
 
 
 @pytest.mark.parametrize("tables", [TABLES, SHUFFLED])
@@ -234,7 +224,7 @@ def test_a_join_that_fails_leaves_no_file(files, monkeypatch, module):
 
 
 def test_a_pass_that_fails_leaves_no_file(files, monkeypatch):
-    monkeypatch.setattr(reduction.Reduction, "__call__", fail)
+    monkeypatch.setattr(preparing.LevelCounts, "of_parts", fail)
     with pytest.raises(ZeroDivisionError):
         answers(*scanned(TABLES))
 

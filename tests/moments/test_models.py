@@ -259,6 +259,13 @@ def test_what_a_recommender_raises_is_an_error_that_names_it(metric, asked):
         evaluated(Broken(), [metric])
 
 
+@pytest.mark.parametrize("kind", [str, object, complex])
+def test_scores_that_are_no_numbers_are_refused(kind):
+    for model in (SCORES.astype(kind), Recommender(SCORES.astype(kind))):
+        with pytest.raises(PredictionError, match=r"'m': scores must be numbers, got .*; cast them to floats"):
+            evaluated(model, ["ndcg"])
+
+
 @pytest.mark.parametrize("columns", [{"stars": "rating"}, {"score": "rating", "stars": "rating"}, {}])
 def test_columns_of_a_log_have_roles(columns):
     rows = pl.DataFrame({"user": LOG.user, "item": LOG.item, "rating": LOG.rating})

@@ -52,6 +52,12 @@ def asking(what: str, about: str) -> Generator[None]:
         ) from error
 
 
+def check_numbers(what: str, scores: Any) -> None:
+    """Refuse an array of text, objects or complex numbers, which have no order or no size."""
+    if isinstance(scores, np.ndarray) and scores.dtype.kind not in "biuf":
+        raise PredictionError(f"{what}: scores must be numbers, got {scores.dtype}; cast them to floats.")
+
+
 def predicted_block(model: Any, users: Any) -> Array:
     """What a recommender predicts of all items for these users, (B, I): its scores, unless it says otherwise."""
     return on_host((model.predictions if hasattr(model, "predictions") else model.scores)(users))

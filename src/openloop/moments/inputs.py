@@ -14,7 +14,7 @@ from openloop.blocks.dealing import Dealer, ReadIds
 from openloop.blocks.joining import Dealt, ModelTables
 from openloop.blocks.population import Population
 from openloop.core.feedback import Floats
-from openloop.core.protocols import on_host
+from openloop.core.protocols import check_numbers, on_host
 from openloop.data.columns import Column, InputTable, choose, named
 from openloop.data.frames import open_frame
 from openloop.errors import PredictionError, listing, quoted
@@ -155,6 +155,7 @@ def _is_table(model: Any) -> bool:
 
 def checked_shape(what: str, scores: Any, population: Population) -> Any:
     """Scores of all cells of a population, (U, I)."""
+    check_numbers(what, scores)
     expected = len(population.users), len(population.items)
     if scores.shape != expected:
         raise PredictionError(

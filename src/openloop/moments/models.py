@@ -15,7 +15,7 @@ import numpy.typing as npt
 from openloop.blocks.block import Block, Outcome, Pairs
 from openloop.blocks.tables import best_lists, table_scorer
 from openloop.core.feedback import Array, Floats
-from openloop.core.protocols import FactorModel, asking, on_host, predicted_block
+from openloop.core.protocols import FactorModel, asking, check_numbers, on_host, predicted_block
 from openloop.core.vocabulary import Int64s, Ints
 from openloop.errors import PredictionError
 from openloop.kernels import ranking
@@ -198,6 +198,7 @@ class Asked:
                     f"model {self.name!r}: scores(users) gave shape {tuple(values.shape)}, want "
                     f"{(len(users), self.n_items)}."
                 )
+            check_numbers(f"model {self.name!r}", values)
             if see is not None:
                 see(users, values)
             return values  # (B, I)
