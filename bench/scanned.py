@@ -135,9 +135,8 @@ def _evaluate(models: Any, log: Any, folder: Path, **asked: Any) -> Any:
         names = {name: name for name in ("user", "item", "rating")}
         evaluate: Any = ol.evaluate
         return _values(evaluate(models, log, "p", population=population, threshold=4.0, **names, **asked))
-    from openloop.data.scanning import scan
 
-    scanned = scan(log, propensity="p", users=population[0], items=population[1])
+    scanned = ol.scan(log, propensity="p", users=population[0], items=population[1])
     return _values(ol.evaluate(models, scanned, threshold=4.0, **asked))
 
 
