@@ -40,6 +40,10 @@ class Rows(Protocol):
         """Keep those of these buckets no longer."""
         ...
 
+    def close(self) -> None:
+        """Keep nothing."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Dealt:

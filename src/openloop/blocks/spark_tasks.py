@@ -254,6 +254,9 @@ class PartRows:
     def release(self, first: int, last: int) -> None:
         """They are replaced by those of the next block."""
 
+    def close(self) -> None:
+        """There is nothing to close."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Joining:

@@ -1,4 +1,4 @@
-"""Sums of a column over runs of rows; and sums of products of weights and gains, which variances and bounds are made of.
+"""Sums of a column over runs of rows; and of products of weights and gains, which variances and bounds are made of.
 
 Kernels know nothing about metrics or propensities: rows have a weight w, a factor c, a stratum and a gain δ.
 """

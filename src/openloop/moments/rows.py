@@ -111,11 +111,11 @@ class Rows:
 
     def by_user(self, column: Floats) -> Floats:
         """Σ of a column for each user and stratum, (u, S)."""
-        n_users = len(self.cells)
-        if self.stratum is None:
+        n_users, stratum = len(self.cells), self.stratum
+        if stratum is None:
             starts = self.once("users", lambda: np.searchsorted(self.user, np.arange(n_users + 1)).astype(np.int64))
             return run_sums(column, starts)[:, None]
-        place = self.once("stratum and user", lambda: self.stratum * n_users + self.user)
+        place = self.once("stratum and user", lambda: stratum * n_users + self.user)
         flat: Any = np.bincount(place, column, minlength=n_users * self.n_strata)
         return flat.reshape(self.n_strata, n_users).T  # a stratum's column contiguous
 
