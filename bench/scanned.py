@@ -7,6 +7,7 @@ before and after `ol.scan`. Peaks of memory count from where the tables are load
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -58,7 +59,7 @@ def duckdb(folder: Path) -> Callable[[], Any]:
     """Tables of a DuckDB file."""
     import duckdb
 
-    base = duckdb.connect(folder / "log.duckdb")
+    base = duckdb.connect(folder / f"{os.getpid()}.duckdb")  # one process at a time may open such a file
     for name in NAMES:
         base.execute(f"create table if not exists {name} as from '{folder / name}.parquet'")
     return partial(_evaluated, folder, *(base.table(name) for name in NAMES), base)
@@ -135,9 +136,8 @@ def _evaluate(models: Any, log: Any, folder: Path, **asked: Any) -> Any:
         names = {name: name for name in ("user", "item", "rating")}
         evaluate: Any = ol.evaluate
         return _values(evaluate(models, log, "p", population=population, threshold=4.0, **names, **asked))
-    from openloop.data.scanning import scan
 
-    scanned = scan(log, propensity="p", users=population[0], items=population[1])
+    scanned = ol.scan(log, propensity="p", users=population[0], items=population[1])
     return _values(ol.evaluate(models, scanned, threshold=4.0, **asked))
 
 

@@ -201,6 +201,7 @@ def evaluate(
     """
     _check_models(models)
     if is_shown(log):
+        refuse_for_shown("evaluate", exclude=exclude, threshold=threshold, pairs=pairs, device=device)
         return _of_impressions(models, log, propensities, metrics, estimators, level)
     named: dict[str, Any] = default_metrics(models) if metrics is None else {"metrics": metrics}
     named["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
@@ -228,6 +229,13 @@ def default_metrics(models: Mapping[str, Any]) -> dict[str, Any]:
 def is_shown(log: Any) -> bool:
     """Whether a log is of impressions."""
     return isinstance(log, Impressions | ShownLog)
+
+
+def refuse_for_shown(verb: str, **options: Any) -> None:
+    """Refuse options that impressions have no use for."""
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"{verb}: {name}= does not apply: the log is one of impressions; leave it out.")
 
 
 def of_shown(log: Impressions | ShownLog) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_the_model_that_beats_all_others_is_named_with_size_interval_and_p():
     assert re.search(facts("mf beats bpr", "snips", f"{gap:.3g}", *sure), found.sentences[0])
     assert "mf beats pop" in found.sentences[1]
     assert re.search(facts("A/B test", "mf", "bpr", "users per arm"), found.sentences[2])
-    assert re.search(facts("as known", "assumes"), found.sentences[3])
+    assert re.search(facts("as known", "propensity_model="), found.sentences[3])
     assert re.search(facts("99.9 %", "bootstrap"), found.sentences[4])
 
 

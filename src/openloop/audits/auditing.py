@@ -43,7 +43,7 @@ from openloop.estimators.estimands import PLAIN
 from openloop.estimators.naming import Method
 from openloop.estimators.resampling import probability_of_being_best
 from openloop.estimators.shown import ShownMethod
-from openloop.evaluation import Prepared, Refit, is_shown, of_shown, prepared
+from openloop.evaluation import Prepared, Refit, is_shown, of_shown, prepared, refuse_for_shown
 from openloop.propensity.checks.by_item import CountModel
 from openloop.support.clock import start
 from openloop.support.progress import Step, silent, steps
@@ -134,6 +134,10 @@ def audit(
         if is_shown(log):
             from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 
+            refuse_for_shown(
+                "audit", exclude=exclude, threshold=threshold, sample=sample, device=device, groups=groups,
+                running=running, trained_on=trained_on, rehearse=rehearse or None,
+            )  # fmt: skip
             about = ShownAuditQuestion(**named, level=level, baseline=baseline, rng=rng, **of_shown(log))
             return conduct_shown(models, log, propensities, about, step)
         asked = AuditQuestion(
