@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from openloop.sources.frames.source import FrameSource
 
 import openloop as ol
 from openloop.learners.blocks import spark as spark_blocks
+from openloop.moments.source import BlockSource
 from openloop.propensity.frames.frame_ids import FrameIds
 from tests import propensity_logs
 from tests.learners import projected_logs
@@ -126,17 +126,17 @@ class Cluster:
 
 
 def evaluations(cluster: Cluster) -> list[dict[str, list[float]]]:
-    """By Polars, and by Spark, where an executor is lost when the joined rows are held, before they are summed."""
-    summed = FrameSource.moments
+    """By Polars, and by Spark, where an executor is lost when the joined blocks are held, before they are summed."""
+    summed = BlockSource.reduce
 
-    def moments(self, requests):
+    def reduce(self, *questions):
         cluster.lose(cluster.executors)
-        return summed(self, requests)
+        return summed(self, *questions)
 
     found = [evaluated(lambda frame: frame)]
-    FrameSource.moments = moments
+    BlockSource.reduce = reduce
     found.append(evaluated(lambda frame: there(cluster.spark, frame, "user")))
-    FrameSource.moments = summed
+    BlockSource.reduce = summed
     return found
 
 
@@ -147,8 +147,9 @@ def evaluated(into: Callable[[pl.DataFrame], Any]) -> dict[str, list[float]]:
     log = pl.DataFrame(pairs | {"rating": rng.integers(1, 6, ROWS), "p": rng.uniform(0.1, 0.7, ROWS)})
     models = {name: pl.DataFrame(pairs | {"score": rng.uniform(1, 5, ROWS)}) for name in "ab"}
     result = ol.evaluate(
-        {name: into(frame) for name, frame in models.items()}, into(log), "p",
-        population=(USERS, ITEMS), metrics=["mae"], estimators=["naive", "ips", "snips", "stratified@3"],
+        {name: into(frame) for name, frame in models.items()},
+        ol.scan(into(log), propensity="p", users=USERS, items=ITEMS),
+        metrics=["mae"], estimators=["naive", "ips", "snips", "stratified@3"],
     )  # fmt: skip
     return {" ".join(key): [e.value, e.stderr] for key, e in result.estimates.items()}
 

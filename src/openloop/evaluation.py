@@ -270,13 +270,17 @@ def prepared(models: Mapping[str, Any], log: Any, propensities: Any, asked: Ques
                 f"{did_you_mean(name, list(models))}"
             )
     source, notes = block_source(models, log, propensities, asked)
-    asked = _served(source, asked, notes)
-    if asked.exclude is None and "rank" in asked.kinds:
-        notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
-    return Prepared(
-        source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level,
-        asked=asked, warnings=_warnings(source, asked), refitting=_refitting(source, propensities, asked),
-    )  # fmt: skip
+    try:
+        asked = _served(source, asked, notes)
+        if asked.exclude is None and "rank" in asked.kinds:
+            notes.append("nothing is excluded from the rankings; pass exclude=train to leave out what models have seen")
+        return Prepared(
+            source=source, metrics=asked.measures, methods=asked.methods, notes=notes, level=asked.level,
+            asked=asked, warnings=_warnings(source, asked), refitting=_refitting(source, propensities, asked),
+        )  # fmt: skip
+    except BaseException:
+        source.close()
+        raise
 
 
 def _warnings(source: BlockSource, asked: Question) -> list[str]:

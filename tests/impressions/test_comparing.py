@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.errors import InputError, UndefinedError
+from openloop.errors import UndefinedError
 from tests.click_cases import log_of, world
 from tests.examples import same
 from tests.facts import facts
@@ -48,21 +48,6 @@ def test_differences_and_lifts_are_paired():
     same(lift.influence, slope)
     assert lift.stderr == pytest.approx(np.sqrt(np.square(slope).sum()) / len(slope), rel=0.02)
     same(found.lift("a", "a", metric="clicks", estimator="snpbm").stderr, 0)
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{"exclude": "train"}, {"threshold": 3}, {"rating": "x"}, {"refit": True}, {"position": "pos"}, {"pool": "m"}],
-)
-def test_options_that_would_be_ignored_are_refused(options):
-    with pytest.raises(InputError, match=facts(next(iter(options)), "does not apply")):
-        evaluate(estimators=["iips"], **options)
-
-
-def test_options_of_impressions_are_refused_for_ratings():
-    feedback = ol.simulate.movie_lovers(users=5, items=4).observe(0)
-    with pytest.raises(InputError, match=facts("candidates", "impressions")):
-        ol.evaluate({"a": np.ones((5, 4))}, feedback, candidates="shown")
 
 
 def test_scaling_rewards_scales_values():

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import openloop as ol
 from openloop.errors import InputError
 from openloop.impressions.imputing import SHRINKAGE
 from openloop.impressions.question import ShownQuestion
@@ -18,8 +19,8 @@ from tests.facts import facts
 THETA = world().theta
 
 
-def direct(log, kind="iips", **options):
-    asked = ShownQuestion(estimators=f"{kind}_dr", **options)
+def direct(log, kind="iips", rewards=None):
+    asked = ShownQuestion(estimators=f"{kind}_dr" if rewards is None else ol.dr(rewards, kind=kind))
     return ShownSource(world().ranks(log), log, THETA, asked).moments("a", kind, robust=True).direct  # (U,)
 
 
@@ -50,7 +51,7 @@ def test_lists_are_cut_where_requests_are():
     log, q = cut(log_of()), np.arange(6.0)
     depth = np.arange(3) < log.lengths[:, None]
     wanted = (q[listed(log)[log.user, :3]] * depth) @ THETA  # (N,)
-    same(direct(log, imputation=q), np.bincount(log.user, wanted))
+    same(direct(log, rewards=q), np.bincount(log.user, wanted))
 
 
 def test_the_list_above_weights_each_term():
@@ -59,9 +60,9 @@ def test_the_list_above_weights_each_term():
     hit = np.cumprod(lists == log.item.reshape(-1, 3), axis=1) / log.prefix.reshape(-1, 3)
     terms = q[lists] * THETA
     wanted = terms[:, 0] + hit[:, 0] * terms[:, 1] + hit[:, 1] * terms[:, 2]
-    same(direct(log, "rips", imputation=q), np.bincount(log.user, wanted))
+    same(direct(log, "rips", rewards=q), np.bincount(log.user, wanted))
 
 
 def test_what_is_passed_must_fit():
     with pytest.raises(InputError, match=facts(6, "(2,)")):
-        direct(log_of(), imputation=[1.0, 2.0])
+        direct(log_of(), rewards=[1.0, 2.0])

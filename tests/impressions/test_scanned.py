@@ -62,24 +62,28 @@ def case(name):
     elif name == "exposure":
         log = replace(log, propensity=None, slate=None)  # both follow
     elif name == "shown":
-        log, options = bare(log, "propensity", "exposure", "prefix", "slate"), options | {"candidates": "shown"}
+        log = replace(bare(log, "propensity", "exposure", "prefix", "slate"), candidates="shown")
     elif name == "gapped":
-        log = taken(log_of(users=100), np.arange(3 * log.n_requests) % 7 != 1)
-        options |= {"candidates": "shown"}
+        log = taken(log_of(users=100), np.arange(3 * log.n_requests) % 7 != 1, candidates="shown")
     elif name == "apart":
         log = apart(log_of(users=100), [0.9, 0.5, 0.7])
     elif name == "no users":
         models, log, exam = lists_of_requests(log), bare(log, "user", "users"), world().theta
     elif name == "known":
-        models, options = dict(world().rankers), options | {"imputation": np.linspace(0, 1, 6)}
-        options |= {"candidates": "shown"}
+        models, log = dict(world().rankers), replace(log, candidates="shown")
+        rewards = np.linspace(0, 1, 6)
+        robust = [ol.dr(rewards, kind=kind) for kind in ("rips", "iips", "pbm")]
+        options |= {"estimators": [name for name in ALL if not name.endswith("_dr")] + robust}
     return log, models, exam, options
 
 
 def scanned(log, models, exam, options, into=lambda frame: frame, seed=0):
     models = {name: into(model) if isinstance(model, pl.DataFrame) else model for name, model in models.items()}
-    frame = framed(log, seed)
-    return ol.evaluate(models, into(frame), exam, **columns(frame), **options)
+    return ol.evaluate(models, opened(log, framed(log, seed), into), exam, **options)
+
+
+def opened(log, frame, into=lambda frame: frame):
+    return ol.scan(into(frame), **columns(frame), candidates=log.candidates)
 
 
 def assert_same(found, wanted):
@@ -150,12 +154,12 @@ def test_ids_of_text_are_ids():
 def test_a_column_of_ranks_is_a_ranker():
     log, _, exam, options = case("full")
     frame = framed(log).with_columns(placed=pl.col("pos"))
-    found = ol.evaluate({"as shown": "placed"}, frame, exam, **columns(frame), **options)
+    found = ol.evaluate({"as shown": "placed"}, opened(log, frame), exam, **options)
     assert_same(found, ol.evaluate({"as shown": log.position}, log, exam, **options))
     with pytest.raises(PredictionError, match=facts("'as shown'", "column")):
         ol.evaluate({"as shown": "placed"}, log, exam, **options)
     with pytest.raises(PredictionError, match=facts("'as shown'", "column")):
-        ol.evaluate({"as shown": log.position}, frame, exam, **columns(frame), **options)
+        ol.evaluate({"as shown": log.position}, opened(log, frame), exam, **options)
 
 
 def test_lists_of_users_and_of_requests_together():
@@ -173,15 +177,15 @@ LOG = {
 LISTS = {"user": [7, 7, 8, 8], "item": [10, 11, 10, 12], "rank": [1, 2, 1, 2]}
 
 
-def evaluate(log=None, lists=None, **options):
-    chosen = {"position": "pos", "reward": "click", "propensity": "p", "estimators": ["iips"]} | options
-    return ol.evaluate({"a": pl.DataFrame(LISTS | (lists or {}))}, pl.DataFrame(LOG | (log or {})), **chosen)
+def evaluate(log=None, lists=None, **named):
+    chosen = {"position": "pos", "reward": "click", "propensity": "p"} | named
+    scanned_log = ol.scan(pl.DataFrame(LOG | (log or {})), **chosen)
+    return ol.evaluate({"a": pl.DataFrame(LISTS | (lists or {}))}, scanned_log, estimators=["iips"])
 
 
 def test_values_by_hand():
     assert evaluate()["a", "clicks", "iips"].value == pytest.approx(2.0)  # 2 clicks of weight 2 in 2 requests
     assert evaluate(lists={"rank": [2, 1, 1, 2]})["a", "clicks", "iips"].value == pytest.approx(1.0)
-    assert evaluate(lists={"at": [2, 1, 1, 2]}, rank="at")["a", "clicks", "iips"].value == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(
@@ -213,5 +217,7 @@ def test_what_a_log_must_have():
         evaluate(user=False)
     with pytest.raises(InputError, match=facts("exposure", 1, 2)):
         evaluate(exposure=["p"], propensity=None)
+    with pytest.raises(InputError, match=facts("candidates", "positions")):
+        ol.read(pl.DataFrame(LOG), candidates="shown")
     with pytest.raises(EmptyError, match=facts("no rows")):
-        ol.evaluate({"a": pl.DataFrame(LISTS)}, pl.DataFrame(LOG).head(0), position="pos", reward="click")
+        ol.evaluate({"a": pl.DataFrame(LISTS)}, ol.scan(pl.DataFrame(LOG).head(0), position="pos", reward="click"))

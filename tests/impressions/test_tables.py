@@ -37,10 +37,10 @@ def test_ranks_of_users_and_requests():
     assert ranks(by_request) == [2, 0, 1, 0]
     assert ranks(by_request, metrics="dcg") == [2, 0, 1, 0]
     named = by_user.rename({"user": "who", "item": "what"})
-    assert ranks(named, user="who", item="what") == [2, 1, 0, 1]
+    assert ranks(named, columns={"user": "who", "item": "what"}) == [2, 1, 0, 1]
     assert ranks(by_user.rename({"rank": "position"})) == [2, 1, 0, 1]
     odd = by_user.rename({"rank": "at"}).with_columns(score=0.0)
-    assert ranks(odd, rank="at") == [2, 1, 0, 1]
+    assert ranks(odd, columns={"rank": "at"}) == [2, 1, 0, 1]
 
 
 def test_only_dcg_looks_below_the_positions_of_the_log():

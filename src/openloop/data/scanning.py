@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import polars as pl
@@ -180,6 +180,9 @@ def scan(
     """
     form = TextForm(separator=separator, header=header, skip=skip, comment=comment)
     if position is not None:
+        known = [field.name for field in fields(ShownColumns)]
+        if strange := [name for name in shown if name not in known]:
+            raise InputError(f"scan: {strange[0]}= is not a keyword.{did_you_mean(strange[0], known)}")
         named: dict[str, Any] = {"user": user, "item": item, "propensity": propensity, "time": time, **shown}
         return scan_impressions(
             source, ShownColumns(position=position, **named), form, candidates=candidates, items=items

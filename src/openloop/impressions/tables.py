@@ -27,7 +27,7 @@ from openloop.impressions.logs import DealtLog, ShownBlock
 from openloop.impressions.question import ShownQuestion
 from openloop.kernels.joining import match
 from openloop.moments import table_rules
-from openloop.moments.inputs import Gaps
+from openloop.moments.inputs import Gaps, Table
 
 NONE = -1  # the code of no item
 EXAMPLES = 3  # ids that an error names
@@ -111,6 +111,9 @@ class TableRows:
 
 def deal_ranker(what: str, frame: Any, log: DealtLog, question: ShownQuestion, budget: Budget) -> RankerTable:
     """A table, read once."""
+    if isinstance(frame, Table):  # whose columns `ol.predictions` named
+        question = replace(question, columns={**question.columns, **frame.columns})
+        frame = frame.table
     try:
         table = replace(frame if isinstance(frame, InputTable) else open_frame(frame), name=what)
     except InputError as error:
