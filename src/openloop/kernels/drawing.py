@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from openloop.kernels.bootstrap import GAMMA, mix
 from openloop.kernels.compiling import njit
-from openloop.kernels.uniforms import SHIFT, UNIT, block_uniforms, user_words
+from openloop.kernels.uniforms import SHIFT, UNIT, user_words
 
 Floats = npt.NDArray[np.float64]
 Grid = npt.NDArray[np.float32]
@@ -46,9 +46,3 @@ def _draw(words: Words, chance: Grid, factor: Floats, out: Cells) -> int:
                     out[found] = u * n_items + i
                 found += 1
     return found
-
-
-def drawn_cells_numpy(seed: int, chance: Grid, factor: Floats) -> Cells:
-    """The definition."""
-    users, n_items = np.arange(len(chance)), chance.shape[1]
-    return np.flatnonzero(block_uniforms(seed, users, n_items) < factor[:, None] * chance.astype(np.float64))

@@ -2,7 +2,7 @@
 
 The weight of a row is top/below. top is Σ_j θ_j π_j(a) of the model, θ_σ if its list is deterministic, or any function
 of the rank. below belongs to the log: Σ_j θ_j π0_j(a) ("exposure"), π0_k(a)·Σ_j θ_j ("propensity"), or θ_k ("shown").
-Sums run over the positions j ≤ K_n of the row's request. Each function has a plain reference version, which defines it.
+Sums run over the positions j ≤ K_n of the row's request.
 """
 
 from __future__ import annotations

@@ -140,19 +140,6 @@ def _bent(A: Floats, start: int, end: int, partner: Ints, v: Floats, z: Floats, 
     return bent
 
 
-def grid_half_sweep_numpy(side: GridSide, X: Floats, c: float, P: Floats, rho: float, penalty: Floats) -> float:
-    """The same from the grid itself: cell (u, i) has the weight 1 + v and the target (r̃ + s)/(1 + v)."""
-    z, b, value = np.column_stack([X[:, :-1], np.ones(len(X))]), X[:, -1] + c, 0.0
-    s, v = (_dense(side.rows, of, len(X)) for of in (side.rows.y, side.rows.w))  # (U, I) each
-    R = side.imputed.dense()
-    for u in range(len(P)):
-        A = rho * (z.T @ ((1 + v[u])[:, None] * z)) + np.diag(penalty)
-        g = rho * (z.T @ (R[u] + s[u] - (1 + v[u]) * b))
-        P[u] = np.linalg.solve(A, g)
-        value += g @ P[u]
-    return float(value)
-
-
 def _dense(rows: Rows, values: npt.NDArray[Any], n_partners: int) -> Floats:
     grid = np.zeros((len(rows), n_partners))
     grid[np.repeat(np.arange(len(rows)), np.diff(rows.ptr)), rows.partner] = values

@@ -49,11 +49,6 @@ def coded(key: Ints) -> tuple[Ints, Ints]:
     return values[:found].copy(), places
 
 
-def coded_numpy(key: Ints) -> tuple[Ints, Ints]:
-    """The definition."""
-    return np.unique(key, return_inverse=True)
-
-
 @njit(cache=True, nogil=True)
 def _number(key: Ints, order: Ints, values: Ints, places: Ints) -> int:
     found = 0
@@ -72,11 +67,6 @@ def sorted_order(key: Ints) -> Ints:
         _sort_digit(key, shift, order, spare)
         order, spare = spare, order
     return order
-
-
-def sorted_order_numpy(key: Ints) -> Ints:
-    """The definition."""
-    return np.argsort(key, kind="stable")
 
 
 @njit(cache=True, nogil=True)
@@ -140,18 +130,6 @@ def row_scores(cells: Cells, theta: Floats, cell: Ints, reward: Floats, cluster:
     _add_rows(
         cells.start, cells.position, group, share, (rate[group] * theta[cells.position]), cell, reward, cluster, sums
     )
-    return sums
-
-
-def row_scores_numpy(cells: Cells, theta: Floats, cell: Ints, reward: Floats, cluster: Array, clusters: int) -> Floats:
-    """The definition, with a row of K numbers for each row."""
-    n, c = dense(cells, len(theta))
-    group = np.repeat(np.arange(len(n)), np.diff(cells.start))[cell]  # (rows,)
-    k = cells.position[cell]  # (rows,)
-    r, p = c.sum(axis=1) / (n @ theta), n * theta / (n @ theta)[:, None]  # (G,), (G, K)
-    e = reward - r[group] * theta[k]  # (rows,)
-    sums = np.zeros((clusters, len(theta)))
-    np.add.at(sums, cluster, e[:, None] * (np.eye(len(theta))[k] - p[group]))
     return sums
 
 

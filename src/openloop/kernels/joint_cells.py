@@ -22,7 +22,7 @@ from scipy.special import expit, ndtr
 from openloop.kernels.cholesky import dot
 from openloop.kernels.compiling import SUMMING, fix, inlined, njit
 from openloop.kernels.parts import in_parts
-from openloop.kernels.streams import row_word, row_words, uniform, uniforms
+from openloop.kernels.streams import row_word, uniform
 
 Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
@@ -160,32 +160,6 @@ def _choose(
             items[to[u] + k], codes[to[u] + k] = wanted[k], code[at] if seen else UNSEEN
 
 
-def chosen_cells_numpy(observed: GridCells, users: Array, items: Array) -> GridCells:
-    """The same from the whole grid."""
-    grid = np.full((len(users), observed.n_items), UNSEEN, np.int8)
-    grid[observed.user, observed.item] = observed.code
-    u, i = np.nonzero(np.outer(users, items))
-    ptr = np.append(0, np.cumsum(np.bincount(u, minlength=len(users))))
-    return GridCells(ptr, i.astype(np.int32), grid[u, i], observed.n_items)
-
-
-def sampled_cells_numpy(observed: GridCells, share: float, word: np.uint64) -> GridCells:
-    """The same, user by user, from the gaps."""
-    I, rows = observed.n_items, []
-    for u, own in enumerate(row_words(word, np.arange(len(observed.ptr) - 1))):
-        gaps = np.zeros(I) if share == 1 else np.floor(np.log(uniforms(own, np.arange(I))) / np.log1p(-share))
-        drawn = (np.cumsum(gaps + 1) - 1).astype(np.int64)
-        row = np.full(I, UNSEEN - 1)
-        row[drawn[drawn < I]] = UNSEEN
-        mine = slice(observed.ptr[u], observed.ptr[u + 1])
-        row[observed.item[mine]] = observed.code[mine]
-        rows.append(row)
-    grid = np.array(rows)
-    kept = grid >= UNSEEN
-    ptr = np.concatenate([[0], np.cumsum(kept.sum(1))])
-    return GridCells(ptr, np.nonzero(kept)[1].astype(np.int32), grid[kept].astype(np.int8), I, 1 / share)
-
-
 # -- the chance to be unobserved -----------------------------------------------------------------------------
 
 
@@ -281,9 +255,3 @@ def observed_chances(observing: Observing, user: Array, item: Array) -> Floats:
 
 
 # -- plain twins ---------------------------------------------------------------------------------------------
-
-
-def missing_logs_numpy(cells: GridCells, ratings: Ratings, observing: Observing) -> Floats:
-    """log Σ_l P(l)(1 - p_l), by its definition."""
-    P, q = chances(ratings, cells.user, cells.item), 1 - observed_chances(observing, cells.user, cells.item)
-    return np.where(cells.code >= 0, 0.0, np.log(np.sum(P * q, axis=1)))

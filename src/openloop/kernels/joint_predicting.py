@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit, ndtr
+from scipy.special import expit
 
 from openloop.kernels.compiling import SUMMING, fixed, njit
 from openloop.kernels.joint_cells import Array, Floats, fast_cdf
@@ -117,21 +117,6 @@ def _inverse_odds(
 
 
 # -- plain twins ---------------------------------------------------------------------------------------------
-
-
-def posterior_chances_numpy(ratings: Any, observing: ObservingDraws, pairs: Pairs) -> Floats:
-    """The definition."""
-    u, v = ratings.u[pairs.user].astype(np.float64), ratings.v[pairs.item].astype(np.float64)  # (n, S, d)
-    scale = np.sqrt(ratings.user_scale[pairs.user].astype(np.float64) * ratings.item_scale[pairs.item])  # (n, S)
-    upto = ndtr((ratings.b - np.sum(u * v, axis=2)[..., None]) / scale[..., None])  # (n, S, L - 1)
-    missing = np.where(pairs.seen[:, None, None], 1.0, 1 - _observed_numpy(observing, pairs))
-    chances = np.diff(upto, axis=2, prepend=0, append=1) * missing
-    return (chances / chances.sum(axis=2, keepdims=True)).mean(axis=1)
-
-
-def posterior_observed_numpy(observing: ObservingDraws, pairs: Pairs) -> Floats:
-    """The definition."""
-    return 1 / (1 / _observed_numpy(observing, pairs)).mean(axis=1)
 
 
 def _observed_numpy(observing: ObservingDraws, pairs: Pairs) -> Floats:

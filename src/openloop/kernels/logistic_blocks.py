@@ -9,15 +9,13 @@ from __future__ import annotations
 
 from concurrent.futures import Executor
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
 from openloop.kernels.cholesky import dot
 from openloop.kernels.compiling import SUMMING, inlined, njit
-from openloop.kernels.gaussian import draw_normal, draw_normal_numpy
+from openloop.kernels.gaussian import draw_normal
 from openloop.kernels.joint_cells import (
-    Array,
     Codes,
     Floats,
     GridCells,
@@ -26,15 +24,13 @@ from openloop.kernels.joint_cells import (
     Pointers,
     Ratings,
     cell_chances,
-    chances,
-    observed_chances,
     plain_odds,
     plain_ratings,
 )
 from openloop.kernels.least_squares import by_partner
 from openloop.kernels.parts import in_parts
-from openloop.kernels.polya_gamma import polya_gamma, polya_gammas
-from openloop.kernels.streams import normal, normals, row_word, row_words, uniform, uniforms
+from openloop.kernels.polya_gamma import polya_gamma
+from openloop.kernels.streams import normal, row_word, uniform
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,20 +101,6 @@ def _augment(
             omega[c] = polya_gamma(row_word(omega_word, cell), common + by_user[i, level] + by_item[j, level])
 
 
-def augment_numpy(
-    cells: GridCells, ratings: Ratings, observing: Observing, words: tuple[np.uint64, np.uint64]
-) -> Augmented:
-    """The same by definition, all cells at once."""
-    user, item = cells.user.astype(np.int64), cells.item
-    reached = np.cumsum(chances(ratings, user, item) * (1 - observed_chances(observing, user, item)), axis=1)
-    level_words, omega_words = (row_words(word, user * cells.n_items + item) for word in words)
-    target = reached[:, -1] * uniforms(level_words)
-    level = np.where(cells.code < 0, np.sum(reached[:, :-1] <= target[:, None], axis=1), cells.code)
-    x = np.sum(observing.e[user] * observing.f[item], axis=1) + observing.by_user[user, level]
-    omega = polya_gammas(omega_words, x + observing.by_item[item, level])
-    return Augmented(cells.ptr, item, (2 * level + (cells.code >= 0)).astype(np.int8), omega)
-
-
 # -- blocks --------------------------------------------------------------------------------------------------
 # With x_c = (f_j, 1{level = l}) the block θ = (e_i, λ_i) has precision diag(1, 1/s²) + Σ_c ω x_c x_cᵀ and the linear
 # term (0, m/s²) + Σ_c (o - 1/2 - ωψ_{j,l}) x_c.
@@ -169,20 +151,3 @@ def _add_cell(f: Floats, own: int, omega: float, pull: float, A: Floats, g: Floa
             A[k, h] += scaled * f[h]
     A[own, own] += omega
     g[own] += pull
-
-
-def draw_blocks_numpy(
-    side: Augmented, partners: Floats, offsets: Floats, prior: Prior, word: np.uint64
-) -> tuple[Floats, Floats]:
-    """The same, one user after the other, with each cell's x_c written out."""
-    (D, L), rows = (partners.shape[1], offsets.shape[1]), list[Array]()
-    for i, (first, last) in enumerate(pairwise(side.ptr)):
-        j, level, seen = side.partner[first:last], side.state[first:last] >> 1, side.state[first:last] & 1
-        x = np.concatenate([partners[j], np.eye(L)[level]], axis=1)  # (n, D + L)
-        precision, pull = side.omega[first:last], seen - 0.5
-        A = np.diag(np.append(np.ones(D), np.full(L, 1 / prior.variance))) + x.T @ (precision[:, None] * x)
-        g = np.append(np.zeros(D), prior.mean / prior.variance) + x.T @ (pull - precision * offsets[j, level])
-        z = normals(np.repeat(row_words(word, np.array([i])), D + L), np.arange(D + L))
-        rows.append(draw_normal_numpy(A, g, z))
-    found = np.array(rows)
-    return found[:, :D], found[:, D:]

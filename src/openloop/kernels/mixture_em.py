@@ -100,23 +100,3 @@ def expected(cells: RatedCells, at: Mixture, given: Floats) -> ExpectedCounts:
 
 
 # -- the definition, cell by cell ----------------------------------------------------------------------------
-
-
-def components_numpy(cells: RatedCells, at: Mixture) -> tuple[Floats, Floats]:
-    """As `components`, by the product over all cells of every user."""
-    U, I, L = cells.shape
-    O = cells.by_user.toarray().reshape(U, I, L, 1)
-    seen = at.beta * at.seen[:, :, None]  # (I, L, Z)
-    chance = np.where(O.any(axis=2), (O * seen).sum(axis=2), at.unseen_levels.sum(axis=1))  # (U, I, Z)
-    joint = at.theta * chance.prod(axis=1)  # (U, Z)
-    return joint / joint.sum(axis=1, keepdims=True), np.log(joint.sum(axis=1))
-
-
-def expected_numpy(cells: RatedCells, at: Mixture, given: Floats) -> ExpectedCounts:
-    """As `expected`, by the level of every cell of every user."""
-    U, I, L = cells.shape
-    O = cells.by_user.toarray().reshape(U, I, L, 1)
-    unseen = at.unseen_levels / at.unseen_levels.sum(axis=1, keepdims=True)  # (I, L, Z)
-    level = np.where(O.any(axis=2, keepdims=True), O, unseen)  # (U, I, L, Z)
-    count = [np.einsum("uz,uilz->ilz", given, np.broadcast_to(of, level.shape)) for of in (O, level)]
-    return ExpectedCounts(given.sum(axis=0), count[0], count[1])

@@ -13,27 +13,21 @@ from __future__ import annotations
 import math
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from openloop.kernels.cholesky import dot
 from openloop.kernels.compiling import fix, njit
-from openloop.kernels.gaussian import draw_normal, draw_normal_numpy
+from openloop.kernels.gaussian import draw_normal
 from openloop.kernels.parts import Parts, each_part, owner_parts, row_parts, sum_of_parts
 from openloop.kernels.streams import (
     gamma,
-    gammas,
     normal,
     normal_cdf,
-    normals,
     row_word,
-    row_words,
     truncated_normal,
-    truncated_normals,
 )
 
 Array = npt.NDArray[Any]
@@ -241,49 +235,3 @@ def row_moments_numpy(users: SideRows, u: Floats, v: Floats, scales: tuple[Float
     """The definition."""
     i, j = np.repeat(np.arange(len(users)), users.counts), users.partner
     return np.array([np.sum(u[i] * v[j], axis=1), np.sqrt(scales[0][i] * scales[1][j])])
-
-
-def draw_latent_numpy(code: Codes, b: Floats, moments: Floats, word: np.uint64) -> Floats:
-    """All rows at once."""
-    (m, s), edges = moments, bounds(b)
-    words = row_words(word, np.arange(len(code)))
-    return m + s * truncated_normals(words, (edges[code] - m) / s, (edges[code + 1] - m) / s)
-
-
-def draw_side_numpy(
-    side: SideRows, a: Floats, partners: Floats, scales: tuple[Floats, Floats], belief: Belief, word: np.uint64,
-    near: Near | None = None,
-) -> Floats:  # fmt: skip
-    """One user after the other, by NumPy's Cholesky factor and solver."""
-    out = np.empty((len(side), partners.shape[1]))
-    near = near or Near(at=out, reach=np.ones(len(side)))
-    for i, (first, last) in enumerate(pairwise(side.ptr)):
-        x, targets = partners[side.partner[first:last]], a[side.row[first:last]]
-        weight = 1 / (scales[0][i] * scales[1][side.partner[first:last]])
-        precision = np.diag(1 / belief.variance) + x.T @ (weight[:, None] * x)
-        z = normals(np.repeat(row_words(word, np.array([i])), len(belief.mean)), np.arange(len(belief.mean)))
-        linear = belief.mean / belief.variance + x.T @ (weight * targets)
-        out[i] = draw_normal_numpy(precision, linear, near.reach[i] * z)
-        if near.reach[i] < 1:
-            out[i] += np.sqrt(1 - near.reach[i] ** 2) * (near.at[i] - np.linalg.solve(precision, linear))
-    return out
-
-
-def draw_scales_numpy(
-    side: SideRows, a: Floats, vectors: tuple[Floats, Floats], other: Floats, prior: tuple[float, float],
-    word: np.uint64,
-) -> Floats:  # fmt: skip
-    """All at once."""
-    owner, (own, partners) = np.repeat(np.arange(len(side)), side.counts), vectors
-    squares = (a[side.row] - np.sum(own[owner] * partners[side.partner], axis=1)) ** 2 / other[side.partner]
-    rate = prior[1] + np.bincount(owner, squares, len(side)) / 2
-    return rate / gammas(row_words(word, np.arange(len(side))), prior[0] + side.counts / 2)
-
-
-def level_log_likelihoods_numpy(code: Codes, b: Floats, moments: Floats) -> Floats:
-    """The definition, mirrored where a level lies above m."""
-    (m, s), edges = moments, bounds(b)
-    low, high = (edges[code] - m) / s, (edges[code + 1] - m) / s
-    p = np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low))
-    logs: Any = np.log(np.maximum(p, LEAST))
-    return np.bincount(code, logs, len(b) + 1).astype(np.float64)

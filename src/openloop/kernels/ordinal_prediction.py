@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtr
 
 from openloop.kernels.compiling import fix, njit
 from openloop.kernels.parts import each_part, row_parts
@@ -70,10 +69,3 @@ def _chances_below(
                 out[r, l] += normal_cdf((b[k, l] - m) / s)
         for l in range(b.shape[1]):
             out[r, l] /= S
-
-
-def level_chances_numpy(draws: OrdinalDraws, user: Array, item: Array) -> Floats:
-    """The definition."""
-    m = np.einsum("nsd,nsd->ns", draws.u[user].astype(np.float64), draws.v[item].astype(np.float64))
-    s = np.sqrt(draws.user_scale[user].astype(np.float64) * draws.item_scale[item])
-    return _differences(ndtr((draws.b - m[..., None]) / s[..., None]).mean(axis=1))

@@ -48,8 +48,3 @@ def _fill(of_user: Words, out: Floats) -> None:
         for i in range(out.shape[1]):
             word += GAMMA
             out[b, i] = np.float64(_mix(word) >> SHIFT) * UNIT
-
-
-def block_uniforms_numpy(seed: int, users: Array, n_items: int) -> Floats:
-    """The definition, each cell by itself."""
-    return cell_uniforms(seed, users[:, None], np.arange(n_items))  # (B, I)

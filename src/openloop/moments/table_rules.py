@@ -16,8 +16,7 @@ from openloop.core.feedback import Floats
 from openloop.core.lists import ListMetric
 from openloop.core.metric import Metric
 from openloop.data.columns import Column, Header, alike, choose, named, shared
-from openloop.errors import ColumnError, InputError, PredictionError, UnknownIdError, listing, quoted
-from openloop.support.wording import counted
+from openloop.errors import ColumnError, InputError, PredictionError, listing, quoted
 
 SIDES = ("user", "item")
 USUAL = {"score": ("score", "prediction"), "rank": ("rank",)}  # what columns of numbers are called, the first one first
@@ -36,15 +35,6 @@ def one_score(model: str, users: int, scored: int) -> str:
 
 
 # -- columns -------------------------------------------------------------------------------------------------
-
-
-def pair_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
-    """The columns of user, item, and score or rank or both, wherever a table of predictions comes from.
-
-    `given` are names by role. The names of ids may be the log's: they are used if the table has them. Otherwise, and if
-    none are given, ids must have obvious names.
-    """
-    return id_columns(table, given) | number_columns(table, given)
 
 
 def id_columns(table: Header, given: Mapping[str, Column]) -> dict[str, str]:
@@ -149,25 +139,6 @@ def not_finite(what: str, column: str, number: int, rows: int, first: int) -> Pr
     return PredictionError(
         f"{what}: {number:,} of {rows:,} values in column {quoted(column)} are missing or not finite, first in row "
         f"{first + 1:,}; repair them."
-    )
-
-
-def unknown_ids(
-    what: str, side: str, strange: pl.Series, rows: int, *, integers: bool | None, like: Sequence[Any] = ()
-) -> UnknownIdError:
-    """The error of ids outside the population, where `integers` says whether the log's are integers.
-
-    `like` are some of the log's, where the table has none of them.
-    """
-    remedy = f"pass {side}s= with all {side}s where the log is read"
-    if len(like):
-        remedy = f"it has none of the log's, which are written as {listing(like)}, so write both alike"
-    if integers is not None and integers != (strange.dtype == pl.Int64):
-        kinds = ("integers", "text") if integers else ("text", "integers")
-        remedy = f"the log's are {kinds[0]} and these {kinds[1]}, so cast one of them"
-    return UnknownIdError(
-        f"{what}: the population lacks {counted(len(strange), side)} (in {counted(rows, 'row')}), such as "
-        f"{listing(strange.sort().head(3).to_list())}; {remedy}."
     )
 
 
