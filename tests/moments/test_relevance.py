@@ -12,7 +12,7 @@ import pytest
 import openloop as ol
 from openloop.core.metric import default_threshold
 from openloop.errors import ThresholdWarning
-from openloop.moments.relevance import of_levels, of_log, of_scale
+from openloop.moments.relevance import of_levels
 from tests.engines import EAGER, converter
 from tests.facts import facts
 
@@ -50,7 +50,7 @@ def test_over_90_percent_and_under_a_thousandth_are_a_warning(relevant, warned):
 
 
 def test_the_level_that_about_a_fifth_of_the_rows_reach_is_proposed():
-    found = of_log(ol.read(frame(CENT)), 4.0)
+    found = of_levels(*np.unique(CENT, return_counts=True), 4.0)
     assert np.mean(found.proposal <= CENT) == pytest.approx(found.reached)
     assert found.reached == pytest.approx(0.2, abs=1 / 51)
 
@@ -62,12 +62,6 @@ def test_positives_and_labels_have_no_better_threshold(ratings):
     counts = np.full(len(levels), 10_000)
     counts[0] = 1
     assert of_levels(levels, counts, default_threshold(levels)).warning is None
-
-
-def test_of_a_scale_alone_its_upper_fifth_is_proposed():
-    found = of_scale(1000, 950, (0.0, 100.0))
-    assert (found.proposal, found.reached) == (80.0, None)
-    assert re.search(facts("0 to 100", "threshold 4", "95.0 %", "threshold=80"), found.warning)
 
 
 # -- where it is told ----------------------------------------------------------------------------------------

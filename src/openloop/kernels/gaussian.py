@@ -18,8 +18,3 @@ def draw_normal(A: Floats, g: Floats, z: Floats) -> None:
     for j in range(g.size):
         g[j] += dot(L[j, : j + 1], z[: j + 1])
     substitute(L, g)
-
-
-def draw_normal_numpy(A: Floats, g: Floats, z: Floats) -> Floats:
-    """The definition."""
-    return np.linalg.solve(A, g) + np.linalg.solve(np.linalg.cholesky(A).T, z)

@@ -138,9 +138,3 @@ def _bent(A: Floats, start: int, end: int, partner: Ints, v: Floats, z: Floats, 
             for i in range(j + 1):
                 target[i] += scaled * row[i]
     return bent
-
-
-def _dense(rows: Rows, values: npt.NDArray[Any], n_partners: int) -> Floats:
-    grid = np.zeros((len(rows), n_partners))
-    grid[np.repeat(np.arange(len(rows)), np.diff(rows.ptr)), rows.partner] = values
-    return grid

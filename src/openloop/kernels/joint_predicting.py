@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import expit
 
 from openloop.kernels.compiling import SUMMING, fixed, njit
 from openloop.kernels.joint_cells import Array, Floats, fast_cdf
@@ -114,11 +113,3 @@ def _inverse_odds(
                 common += np.float64(e[i, s, k]) * np.float64(f[j, s, k])
             for l in range(out.shape[1]):
                 out[r, l] += math.exp(-common - by_user[i, s, l] - by_item[j, s, l])
-
-
-# -- plain twins ---------------------------------------------------------------------------------------------
-
-
-def _observed_numpy(observing: ObservingDraws, pairs: Pairs) -> Floats:
-    common = np.sum(observing.e[pairs.user].astype(np.float64) * observing.f[pairs.item], axis=2)[..., None]
-    return expit(common + observing.by_user[pairs.user] + observing.by_item[pairs.item])  # (n, S, L)

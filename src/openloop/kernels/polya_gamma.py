@@ -8,14 +8,13 @@ Gaussian below T and an exponential above it, by an alternating series. Kernels 
 from __future__ import annotations
 
 import math
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
-from scipy.special import ndtr
+from typing import TYPE_CHECKING
 
 from openloop.kernels.compiling import inlined
-from openloop.kernels.streams import Floats, Words, normal, normal_cdf, normals, uniform, uniforms
+from openloop.kernels.streams import normal, normal_cdf, uniform
+
+if TYPE_CHECKING:
+    import numpy as np
 
 T = 0.64  # where the two proposals meet: near the best, which takes 1.0002 tries per draw
 ROOT = math.sqrt(T)
@@ -90,59 +89,3 @@ def _taken(x: float, u: float) -> bool:
         total += (2 * n + 1) * r ** (n * (n + 1))
         if u > total:
             return False
-
-
-# -- the plain twin ------------------------------------------------------------------------------------------
-
-
-def polya_gammas(words: Words, c: npt.ArrayLike) -> Floats:
-    """The same of many rows."""
-    c = np.broadcast_to(np.asarray(c, np.float64), words.shape)
-    return np.array([0.25 * _plain(word, 0.5 * abs(at)) for word, at in zip(words, c, strict=True)])
-
-
-def _plain(word: np.uint64, z: float) -> float:
-    stream = _Stream(word)
-    K = np.pi**2 / 8 + z**2 / 2
-    p = np.pi / (2 * K) * np.exp(-K * T)
-    q = 2 * (np.exp(-z) * ndtr((T * z - 1) / ROOT) + np.exp(min(z, 700.0)) * ndtr(-(T * z + 1) / ROOT))
-    while True:
-        if stream.uniform() < (p / (p + q) if p else 0.0):
-            x = T - np.log(stream.uniform()) / K
-        else:
-            x = _plain_inverse_gaussian(stream, z)
-        n = np.arange(1, 8)
-        r = np.exp(-2 / x) if x <= T else np.exp(-(np.pi**2) * x / 2)
-        if stream.uniform() < 1 + np.sum((-1.0) ** n * (2 * n + 1) * r ** (n * (n + 1))):
-            return float(x)
-
-
-def _plain_inverse_gaussian(stream: _Stream, z: float) -> float:
-    while z < 1 / T:
-        e, f = -np.log(stream.uniform()), -np.log(stream.uniform())
-        x = T / (1 + T * e) ** 2
-        if e**2 <= 2 * f / T and stream.uniform() < np.exp(-(z**2) * x / 2):
-            return x
-    while True:
-        mu, y = 1 / z, stream.normal() ** 2
-        x = mu + mu**2 * y / 2 - mu / 2 * np.sqrt(4 * mu * y + (mu * y) ** 2)
-        x = mu**2 / x if stream.uniform() > mu / (mu + x) else x
-        if x <= T:
-            return x
-
-
-class _Stream:
-    """The numbers of one word, in turn."""
-
-    def __init__(self, word: np.uint64) -> None:
-        self._word, self._k = np.array([word]), -1
-
-    def uniform(self) -> float:
-        return self._next(uniforms)
-
-    def normal(self) -> float:
-        return self._next(normals)
-
-    def _next(self, draw: Any) -> float:
-        self._k += 1
-        return float(draw(self._word, self._k)[0])

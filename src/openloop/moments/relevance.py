@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from openloop.core.feedback import Array, Feedback
-from openloop.core.metric import USUAL, reaches
+from openloop.core.feedback import Array
+from openloop.core.metric import reaches
 from openloop.core.positives import only_positives
 from openloop.support.wording import percent
 
 MOST, LEAST = 0.9, 0.001  # shares of relevant rows beyond which a threshold tells nothing apart
-TOP = 0.2  # of the rows, or of the scale: what a proposed threshold makes relevant, about
+TOP = 0.2  # of the rows: what a proposed threshold makes relevant, about
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relevance:
-    """How many of the rows a threshold makes relevant, and the proposal of another.
-
-    `reached` is the share of rows that reach the proposal; None where only the scale is known.
-    """
+    """How many of the rows a threshold makes relevant, a better one, and the share of rows that reach it."""
 
     rows: int
     relevant: int
     threshold: float
     span: tuple[float, float]
     proposal: float
-    reached: float | None = None
+    reached: float
     positives: bool = False  # the log does not say of anything that it was not liked, for any threshold
 
     @property
@@ -38,22 +34,16 @@ class Relevance:
         binary = self.threshold == 1 and {low, high} <= {0.0, 1.0}  # where no other threshold tells more apart
         if self.positives or binary or LEAST <= share <= MOST:
             return None
-        why = "four fifths up the scale" if self.reached is None else f"which {percent(self.reached)} of the rows reach"
         return (
             f"ratings run from {low:g} to {high:g}, and the default threshold {self.threshold:g} makes "
             f"{percent(share)} of the rows relevant, so metrics of relevant items hardly distinguish models; pass "
-            f"threshold= with the rating from which an item is liked, such as threshold={self.proposal:g}, {why}"
+            f"threshold= with the rating from which an item is liked, such as threshold={self.proposal:g}, "
+            f"which {percent(self.reached)} of the rows reach"
         )
 
 
-def of_log(log: Feedback, threshold: float) -> Relevance:
-    """What a threshold makes of the rows of a log in memory."""
-    levels, counts = np.unique(log.rating, return_counts=True)
-    return of_levels(levels, counts, threshold, positives=log.positives)
-
-
 def of_levels(levels: Array, counts: Array, threshold: float, *, positives: bool = False) -> Relevance:
-    """The same from the rows of each rating, in rising order."""
+    """What a threshold makes of the rows of each rating, in rising order."""
     low, high = float(levels[0]), float(levels[-1])
     above = counts[::-1].cumsum()[::-1]  # the rows that reach each level
     total = int(above[0])
@@ -61,14 +51,4 @@ def of_levels(levels: Array, counts: Array, threshold: float, *, positives: bool
     return Relevance(
         rows=total, relevant=int(counts[reaches(levels, threshold)].sum()), threshold=threshold, span=(low, high),
         proposal=float(levels[at]), reached=float(above[at] / total), positives=positives or only_positives(low, high),
-    )  # fmt: skip
-
-
-def of_scale(rows: int, usual: int, span: Sequence[float]) -> Relevance:
-    """The same of ratings too many to count one by one, of which `usual` reach the usual threshold."""
-    low, high = float(span[0]), float(span[1])
-    proposal = float(f"{high - TOP * (high - low):.3g}")
-    return Relevance(
-        rows=rows, relevant=usual, threshold=USUAL, span=(low, high), proposal=proposal,
-        positives=only_positives(low, high),
     )  # fmt: skip
