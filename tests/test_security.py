@@ -104,4 +104,4 @@ def test_only_downloads_know_the_network_and_only_tasks_of_spark_know_pickle():
         }
 
     assert users(network) == {"data/datasets/downloading.py"}
-    assert users(unsafe) == {"blocks/spark.py", "blocks/spark_tasks.py"}  # tasks, which Spark itself pickles
+    assert users(unsafe) == {"blocks/spark_jobs.py", "blocks/spark_tasks.py"}  # tasks, which Spark itself pickles

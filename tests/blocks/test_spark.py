@@ -15,15 +15,13 @@ import polars as pl
 import pytest
 
 import openloop as ol
-from openloop.blocks import spark as spark_blocks
+from openloop.blocks import spark as spark_module
 from openloop.blocks import spark_jobs
 from openloop.core.comparison import Comparison
-from openloop.data.frames import open_frame
 from openloop.data.scanning import Log
 from openloop.errors import DuplicateError, MissingPackageError, PredictionError, PropensityError
 
 U, I = 60, 40
-POPULATION: Any = {"population": (U, I)}
 TOLERANCE = 1e-12  # the same sums, added in the same order
 
 
@@ -61,12 +59,6 @@ class World:
         is_test = np.random.default_rng(2).random(len(self.log)) < 0.5
         return self.log.filter(pl.Series(is_test)), self.log.filter(pl.Series(~is_test))
 
-    @property
-    def shares(self) -> dict[str, Any]:
-        """The shares of these parts."""
-        test, train = self.parts
-        return {"share": len(test) / len(self.log), "excluded_share": len(train) / len(self.log)}
-
 
 @pytest.fixture(scope="module")
 def world() -> World:
@@ -87,6 +79,11 @@ def send(spark: Any) -> Callable[[pl.DataFrame], Any]:
     return lambda frame: spark.createDataFrame(frame.to_arrow())
 
 
+def scanned(frame: Any, **options: Any) -> Log:
+    """The log with the whole population, under its column of p."""
+    return ol.scan(frame, propensity="p", users=U, items=I, **options)
+
+
 def close(there: Comparison, here: Comparison) -> None:
     """Both have the same estimates, and say the same of them."""
     assert there.estimates
@@ -104,9 +101,9 @@ METHODS = ["naive", "ips", "snips", "clipped@10", "stratified@3:count"]
 
 
 def test_scores_of_all_cells_and_ties(send: Any, world: World) -> None:
-    asked: Any = {"metrics": ["mae", "accuracy", "recall@5", "ndcg@5"], "estimators": METHODS, "complete": True}
-    there = ol.evaluate({m: send(t) for m, t in world.tables.items()}, send(world.log), "p", **asked, **POPULATION)
-    close(there, ol.evaluate(world.tables, world.log, "p", **asked, **POPULATION))
+    asked: Any = {"metrics": ["mae", "accuracy", "recall@5", "ndcg@5"], "estimators": METHODS}
+    there = ol.evaluate({m: send(t) for m, t in world.tables.items()}, scanned(send(world.log)), **asked)
+    close(there, ol.evaluate(world.tables, scanned(world.log), **asked))
 
 
 def test_a_population_that_the_log_shows(send: Any, world: World) -> None:
@@ -118,10 +115,10 @@ def test_a_population_that_the_log_shows(send: Any, world: World) -> None:
 def test_lists_without_what_is_excluded(send: Any, world: World) -> None:
     test, train = world.parts
     lists = world.lists(train)
-    asked: Any = {"metrics": ["recall@5", "prec@5", "coverage@5", "overlap@5"], "running": "fine", **world.shares}
+    asked: Any = {"metrics": ["recall@5", "prec@5", "coverage@5", "overlap@5"], "pairs": "all"}
     sent = {m: send(t) for m, t in lists.items()}
-    there = ol.evaluate(sent, send(test), "p", exclude=send(train), **asked, **POPULATION)
-    close(there, ol.evaluate(lists, test, "p", exclude=train, **asked, **POPULATION))
+    there = ol.evaluate(sent, scanned(send(test)), exclude=send(train), **asked)
+    close(there, ol.evaluate(lists, scanned(test), exclude=train, **asked))
 
 
 def test_text_ids_beside_tables_that_are_not_on_spark(send: Any, world: World) -> None:
@@ -129,24 +126,24 @@ def test_text_ids_beside_tables_that_are_not_on_spark(send: Any, world: World) -
         return frame.with_columns(pl.format("u{}", "user").alias("user"))
 
     tables = {m: named(t) for m, t in world.tables.items()}
-    asked: Any = {"metrics": ["mae", "recall@5"], "complete": True}
+    asked: Any = {"metrics": ["mae", "recall@5"]}
     sent = {m: t if m == "tied" else send(t) for m, t in tables.items()}
-    there = ol.evaluate(sent, send(named(world.log)), "p", **asked, **POPULATION)
-    close(there, ol.evaluate(tables, named(world.log), "p", **asked, **POPULATION))
+    there = ol.evaluate(sent, scanned(send(named(world.log))), **asked)
+    close(there, ol.evaluate(tables, scanned(named(world.log)), **asked))
 
 
 @pytest.mark.parametrize("missing", ["drop", "worst"])
 def test_missing_predictions(send: Any, world: World, missing: str) -> None:
     tables = world.tables | {"fine": world.tables["fine"].sample(fraction=0.9, seed=1)}
     asked: Any = {"metrics": ["mae", "mse"], "missing": missing}
-    there = ol.evaluate({m: send(t) for m, t in tables.items()}, send(world.log), "p", **asked, **POPULATION)
-    close(there, ol.evaluate(tables, world.log, "p", **asked, **POPULATION))
+    there = ol.evaluate({m: send(t) for m, t in tables.items()}, scanned(send(world.log)), **asked)
+    close(there, ol.evaluate(tables, scanned(world.log), **asked))
 
 
 def test_columns_of_the_log(send: Any, world: World) -> None:
     log = world.log.with_columns(low=pl.col("rating") * 0.9, high=pl.col("rating") + 0.3)
     models = {"a": "low", "b": "high"}
-    close(ol.evaluate(models, send(log), "p", **POPULATION), ol.evaluate(models, log, "p", **POPULATION))
+    close(ol.evaluate(models, scanned(send(log))), ol.evaluate(models, scanned(log)))
 
 
 def test_recommenders_and_functions_are_sent(send: Any, world: World) -> None:
@@ -163,12 +160,10 @@ def test_what_the_driver_reads_where_executors_cannot(send: Any, world: World, m
     def refuse(*_: Any) -> None:
         raise AssertionError("nothing is asked of executors")
 
-    monkeypatch.setattr(spark_blocks, "SparkDealer", refuse)
-    columns = {"user": "user", "item": "item", "rating": "rating", "propensity": "p"}
-    log = Log(table=open_frame(send(world.log)), columns=columns, executors=False)
+    monkeypatch.setattr(spark_module, "SparkDealer", refuse)
     models = {m: send(t) for m, t in world.tables.items()}
-    there = ol.evaluate(models, log, metrics=["mae"], estimators=["snips"])
-    here = ol.evaluate(world.tables, world.log, "p", metrics=["mae"], estimators=["snips"])
+    there = ol.evaluate(models, scanned(send(world.log), executors=False), metrics=["mae"], estimators=["snips"])
+    here = ol.evaluate(world.tables, scanned(world.log), metrics=["mae"], estimators=["snips"])
     for key, estimate in here.estimates.items():
         assert there.estimates[key].value == pytest.approx(estimate.value, rel=TOLERANCE)
 
@@ -186,11 +181,11 @@ def jobs(session: Any, call: Callable[[], Any]) -> tuple[Any, int]:
 
 def test_an_audit_of_lists_with_exclusions_takes_few_jobs(spark: Any, send: Any, world: World) -> None:
     test, train = world.parts
-    asked: Any = {"metrics": ["recall@5", "dcg@5", "coverage@5"], **world.shares, **POPULATION}
+    asked: Any = {"metrics": ["recall@5", "dcg@5", "coverage@5"]}
     lists = world.lists(train)
-    here = ol.audit(lists, test, "p", exclude=train, **asked)
-    sent, log, excluded = {m: send(t) for m, t in lists.items()}, send(test), send(train)
-    there, n_jobs = jobs(spark, lambda: ol.audit(sent, log, "p", exclude=excluded, **asked))
+    here = ol.audit(lists, scanned(test), exclude=train, **asked)
+    sent, log, excluded = {m: send(t) for m, t in lists.items()}, scanned(send(test)), send(train)
+    there, n_jobs = jobs(spark, lambda: ol.audit(sent, log, exclude=excluded, **asked))
     close(there.result, here.result)
     assert there.verdict == here.verdict
     assert there.contrasts == here.contrasts

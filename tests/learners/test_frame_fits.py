@@ -56,9 +56,8 @@ def test_evaluate_takes_the_ranks():
     here, there = (MF(3, 2.0, solver="projected").fit(part) for part in (train, rows(train)))
     asked = {"metrics": ["recall@5", "ndcg", "mrr"], "estimators": ["naive"], "threshold": 3}
     known = ol.evaluate({"mf": here}, test, exclude=train, **asked)
-    found = ol.evaluate(
-        {"mf": there.ranks(rows(test))}, rows(test), exclude=rows(train), complete=True, population=(80, 30), **asked
-    )
+    log = ol.scan(rows(test), users=80, items=30)
+    found = ol.evaluate({"mf": there.ranks(rows(test))}, log, exclude=rows(train), **asked)
     for metric in asked["metrics"]:
         assert found["mf", metric, "naive"].value == pytest.approx(known["mf", metric, "naive"].value, rel=1e-12)
         assert found["mf", metric, "naive"].stderr == pytest.approx(known["mf", metric, "naive"].stderr, rel=1e-12)

@@ -55,7 +55,7 @@ def test_ids_of_several_types_are_refused():
     with pytest.raises(InputError, match=facts("MF", "cast")):
         open_ratings("MF", mixed, {})
     with pytest.raises(InputError, match=facts("evaluate", "'user'", "text")):
-        ol.evaluate({"m": "w"}, mixed, metrics=["mae"], estimators=["naive"], population=(4, 4))
+        ol.evaluate({"m": "w"}, mixed, metrics=["mae"], estimators=["naive"])
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ COMPUTES_WITH = {
     ),
     factorisation.errors_of_fit: (
         "selection.selecting", "evaluation", "core.estimate", "data.splitting", "estimators.weighted",
-        "kernels.least_squares", "learners.mf", "learners.solvers.als", "propensity.naive_bayes", "sources.terms",
+        "kernels.least_squares", "learners.mf", "learners.solvers.als", "propensity.naive_bayes", "moments.terms",
         "support.arguments",
     ),
     protocol.trial: ("learners.pairwise", "kernels.violators", "learners.pure_svd", "metrics.ranking"),
