@@ -92,10 +92,11 @@ def _series(column: nw.Series[Any]) -> pl.Series:
 
 
 def _from_objects(column: nw.Series[Any]) -> pl.Series:
-    return listed(None if gone else v for v, gone in zip(column.to_list(), column.is_null(), strict=True))
+    values = (None if gone else v for v, gone in zip(column.to_list(), column.is_null(), strict=True))
+    return listed(values, f"column {quoted(column.name)}")
 
 
-def listed(values: Any) -> pl.Series:
+def listed(values: Any, what: str = "a column") -> pl.Series:
     """A Series of Python values of one kind; UUIDs become their text."""
     plain = [str(v) if isinstance(v, UUID) else v for v in values]
     kinds = sorted({type(v).__name__ for v in plain if v is not None})
@@ -105,7 +106,7 @@ def listed(values: Any) -> pl.Series:
         msg = f"source: id {quoted(error.object)} holds half of a surrogate pair, which is not text; repair it."
         raise InputError(msg) from error
     except (TypeError, OverflowError, pl.exceptions.PolarsError) as error:
-        msg = f"source: a column mixes {' and '.join(kinds)}; make its values all integers or all text."
+        msg = f"source: {what} mixes {' and '.join(kinds)}; make its values all integers or all text."
         raise InputError(msg) from error
 
 

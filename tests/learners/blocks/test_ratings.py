@@ -54,7 +54,7 @@ def test_ids_of_several_types_are_refused():
     mixed = FRAME.to_pandas().assign(user=pd.Series([1, "1", 2], dtype=object))
     with pytest.raises(InputError, match=facts("MF", "cast")):
         open_ratings("MF", mixed, {})
-    with pytest.raises(InputError, match=facts("evaluate", "'user'", "text")):
+    with pytest.raises(InputError, match=facts("'user'", "mixes", "text")):
         ol.evaluate({"m": "w"}, mixed, metrics=["mae"], estimators=["naive"])
 
 
