@@ -75,8 +75,9 @@ test-cores: $(VENV)/.installed-test
 	  OPENBLAS_CORETYPE=$$core $(BIN)/python -m pytest -q -k "not loaded and not process" $(ARGS) $(ROUNDED) || exit; done
 
 # Not in CI. Without Spark, whose own package is larger than all others together.
-LOWEST := tests/audits tests/cli tests/core tests/data tests/estimators tests/kernels tests/metrics tests/propensity \
-  tests/reporting tests/selection tests/sources tests/support tests/test_evaluation.py
+LOWEST := tests/audits tests/blocks tests/cli tests/comparison tests/core tests/data tests/estimators tests/impressions \
+  tests/kernels tests/metrics tests/moments tests/propensity tests/reporting tests/selection tests/support \
+  tests/test_evaluation.py
 test-minimum: $(MINIMUM)/.installed
 	$(MINIMUM)/bin/python -m pytest -n 2 --dist loadfile -q -m "not spark and not extra" -k "not spark" $(or $(ARGS),$(LOWEST))
 
