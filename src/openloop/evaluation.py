@@ -201,7 +201,9 @@ def evaluate(
     """
     _check_models(models)
     if is_shown(log):
-        refuse_for_shown("evaluate", exclude=exclude, threshold=threshold, pairs=pairs, device=device)
+        refuse_for_shown(
+            "evaluate", exclude=exclude, threshold=threshold, missing=missing, pairs=pairs, errors=errors, device=device
+        )
         return _of_impressions(models, log, propensities, metrics, estimators, level)
     named: dict[str, Any] = default_metrics(models) if metrics is None else {"metrics": metrics}
     named["estimators"] = ("naive", "ips", "snips", "stratified") if estimators is None else estimators
@@ -232,9 +234,10 @@ def is_shown(log: Any) -> bool:
 
 
 def refuse_for_shown(verb: str, **options: Any) -> None:
-    """Refuse options that impressions have no use for."""
+    """Refuse options that impressions have no use for, where they are more than their defaults."""
+    defaults = {"missing": "error", "errors": "users", "cold": "keep", "rehearse": 0}
     for name, value in options.items():
-        if value is not None:
+        if not (value is None or (name in defaults and value == defaults[name])):
             raise InputError(f"{verb}: {name}= does not apply: the log is one of impressions; leave it out.")
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import openloop as ol
-from openloop.errors import UndefinedError
+from openloop.errors import InputError, UndefinedError
 from tests.click_cases import log_of, world
 from tests.examples import same
 from tests.facts import facts
@@ -27,6 +27,24 @@ def test_what_is_skipped_says_why():
     assert found.better == {"clicks": "higher", "dcg": "higher"}
     with pytest.raises(UndefinedError, match=facts("snpbm", "ol.propensity.Examination")):
         evaluate(estimators=["snpbm"])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"threshold": 3}, {"missing": "drop"}, {"pairs": "all"}, {"errors": ol.Refit()}, {"device": "cuda"}],
+    ids=str,
+)
+def test_what_impressions_have_no_use_for_is_refused(options):
+    (name,) = options
+    with pytest.raises(InputError, match=facts(f"{name}=", "impressions")):
+        evaluate(estimators=["sniips"], **options)
+
+
+@pytest.mark.parametrize("options", [{"missing": "drop"}, {"cold": "drop"}, {"rehearse": 2}, {"running": "a"}], ids=str)
+def test_audits_of_impressions_refuse_it_too(options):
+    (name,) = options
+    with pytest.raises(InputError, match=facts(f"{name}=", "impressions")):
+        ol.audit(world().ranks(log_of()), log_of(), **options)
 
 
 def test_an_estimate_is_there_for_all_rankers_or_for_none():

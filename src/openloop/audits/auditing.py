@@ -135,8 +135,8 @@ def audit(
             from openloop.audits.shown import ShownAuditQuestion, conduct_shown
 
             refuse_for_shown(
-                "audit", exclude=exclude, threshold=threshold, sample=sample, device=device, groups=groups,
-                running=running, trained_on=trained_on, rehearse=rehearse or None,
+                "audit", exclude=exclude, threshold=threshold, missing=missing, errors=errors, sample=sample,
+                device=device, groups=groups, running=running, trained_on=trained_on, cold=cold, rehearse=rehearse,
             )  # fmt: skip
             about = ShownAuditQuestion(**named, level=level, baseline=baseline, rng=rng, **of_shown(log))
             return conduct_shown(models, log, propensities, about, step)
